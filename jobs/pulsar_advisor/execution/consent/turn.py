@@ -14,7 +14,14 @@ from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of
 from pulsar_advisor.execution.ledger.held_run import require_not_withdrawn
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
-from pulsar_advisor.execution.ledger.rolls import RecordedRoll, RollTurn, active_run_of_roll, add_turn, has_gone_on
+from pulsar_advisor.execution.ledger.rolls import (
+    RecordedRoll,
+    RollTurn,
+    active_run_of_roll,
+    add_turn,
+    has_gone_on,
+    roll_under_way,
+)
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import Refused
@@ -28,6 +35,13 @@ from pulsar_advisor.planning.requests.request import Request
 
 class CarriedOnElsewhere(Refused):
     """Another process carries the roll on, or has since it was looked at."""
+
+
+def require_no_other_roll(ledger: Ledger, roll: Plan) -> None:
+    """Raise `Refused` if another roll is under way on the cluster: at its end, each gives the balancer back."""
+    other = roll_under_way(ledger, roll.identity.cluster_name)
+    if other not in (None, digest_of(roll)):
+        raise Refused(f"the roll {other} is under way on this cluster: wait for its end, or {reader().end_roll}")
 
 
 def begin_turn(
@@ -46,7 +60,8 @@ def begin_turn(
 
     `seen` is the roll as it was when the turn was planned; `left` are the brokers (ids) that were left, in order, the
     turn's first; `moved` says how often it had moved each bundle. Raises `Refused` if the plan goes beyond what was
-    approved, or if the roll's approval doesn't hold, and `CarriedOnElsewhere`.
+    approved, if the roll's approval doesn't hold, or if another roll has begun on the cluster, and
+    `CarriedOnElsewhere`.
     """
     base = standing_approval(ledger, roll, policy)
     digest, first = digest_of(plan), digest_of(roll)
@@ -59,6 +74,7 @@ def begin_turn(
         require_not_withdrawn(session, base.id)
         if (run := active_run_of_roll(session, first)) is not None:
             raise CarriedOnElsewhere(f"another process carries out a turn of the roll, run {run}: wait until it ends")
+        require_no_other_roll(ledger, roll)
         if has_gone_on(session, first, seen):
             to_do = reader().go_on_with_roll.format(digest=short(first))
             raise CarriedOnElsewhere(f"another process has carried the roll on since this turn was planned: {to_do}")

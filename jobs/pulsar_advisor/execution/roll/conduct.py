@@ -19,7 +19,12 @@ from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
 from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.consent.turn import CarriedOnElsewhere, approve_as_roll, begin_turn
+from pulsar_advisor.execution.consent.turn import (
+    CarriedOnElsewhere,
+    approve_as_roll,
+    begin_turn,
+    require_no_other_roll,
+)
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import plan_pause_requested, request_pause_of_plan
 from pulsar_advisor.execution.ledger.plans import recorded_plan
@@ -34,7 +39,6 @@ from pulsar_advisor.execution.ledger.rolls import (
     record_restarted,
     recorded_roll,
     roll_of_plan,
-    roll_under_way,
     take_up,
 )
 from pulsar_advisor.execution.ledger.runs import abort_runs
@@ -293,9 +297,7 @@ def _require_to_go_on(roll: Roll) -> None:
     require_roll(roll.ledger, roll.plan)
     seen = roll.look()
     _require_not_over(seen.recorded, roll.digest)
-    other = roll_under_way(roll.ledger, roll.plan.identity.cluster_name)
-    if other not in (None, roll.digest):
-        raise Refused(f"the roll {other} is under way on this cluster: wait for its end, or {reader().end_roll}")
+    require_no_other_roll(roll.ledger, roll.plan)
     standing_approval(roll.ledger, roll.plan, roll.policy)
     # A roll may replace all brokers by ones with other names, which only each turn's own plan knows.
     brokers = frozenset(roll.plan.identity.broker_ids) if seen.recorded.turns else roll.cluster.active_brokers()

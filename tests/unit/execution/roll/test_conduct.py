@@ -608,6 +608,22 @@ def test_one_roll_at_a_time(roll: Roll, ledger: Ledger, cluster: RestartedCluste
     assert second.look().state == "drained"
 
 
+def test_nor_does_a_second_one_begin_a_turn_that_it_planned_while_the_first_one_began(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    cluster.time.pass_s(7 * 3600)  # so that its first turn is planned anew
+    first = roll_of(approved_roll(ledger, cluster), ledger, cluster)
+    plan_anew = roll.plan_anew
+
+    def planned_meanwhile(goal: Goal) -> tuple[Plan, str | None]:
+        go_on(first)
+        return plan_anew(goal)
+
+    with pytest.raises(Refused, match=f"the roll {first.digest} is under way"):
+        go_on(replace(roll, plan_anew=planned_meanwhile))
+    assert (status_of(ledger, first.plan).restart, is_off(cluster)) == (B1, [True, True])
+
+
 @pytest.fixture
 def killed_in_its_second_turn(roll: Roll, cluster: RestartedCluster) -> Roll:
     """A roll whose process died while it drained the second broker, longer ago than its lease."""
