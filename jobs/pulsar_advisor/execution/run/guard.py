@@ -20,7 +20,7 @@ from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override,
 from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import summary_of_plan
-from pulsar_advisor.execution.ledger.rolls import give_up, goes_on, recorded_roll, roll_of_plan
+from pulsar_advisor.execution.ledger.rolls import give_up, goes_on, recorded_roll, roll_of_plan, runs_of_roll
 from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
 from pulsar_advisor.execution.ledger.switches import (
     MAY_ACT_MS,
@@ -227,7 +227,8 @@ class LeftOff(SwitchedOff):
 def left_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
     """Settings of a cluster (default: all) left off by runs that have ended or whose process is gone.
 
-    What a roll's turn hands over to the next doesn't count, as long as the roll goes on.
+    What a roll's turn hands over to the next doesn't count, as long as the roll goes on, or a process moves bundles for
+    it: that one restores it.
     """
     return [switch for switch in switched_off(ledger, cluster_name) if not _is_kept(ledger, switch)]
 
@@ -242,10 +243,10 @@ def left_off_by_cluster(ledger: Ledger) -> Mapping[str, Sequence[SwitchedOff]]:
 
 
 def _is_kept(ledger: Ledger, switch: SwitchedOff) -> bool:
-    if is_held(ledger, run_by_id(ledger, switch.run)):
-        return True
     roll = roll_of_plan(ledger, switch.digest)
-    return roll is not None and goes_on(ledger, roll)
+    if roll is None:
+        return is_held(ledger, run_by_id(ledger, switch.run))
+    return goes_on(ledger, roll) or any(is_held(ledger, run) for run in runs_of_roll(ledger, roll))
 
 
 def warning(switch: SwitchedOff, cluster_name: str) -> str:

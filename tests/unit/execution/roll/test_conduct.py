@@ -1109,6 +1109,23 @@ def test_a_pause_ends_a_turn_after_its_moves_in_flight(ledger: Ledger, roll: Rol
     assert outcome(go_on(roll)) == "done"
 
 
+def test_a_pause_in_a_later_turn_brings_the_balancer_back_only_after_its_moves_in_flight(
+    ledger: Ledger, roll: Roll, cluster: RestartedCluster
+) -> None:
+    go_on(roll)
+    cluster.restart(B1)
+    in_flight: list[bool] = []
+
+    def pause_it() -> None:
+        pause(ledger, roll.plan, OLIVE)
+        mind_the_balancer(roll)
+        in_flight.extend(is_off(cluster))
+
+    cluster.once("the broker is at work", pause_it)
+    go_on_after(roll, B1)
+    assert (in_flight, is_off(cluster)) == ([True, True], [False, False])
+
+
 def test_a_restart_that_was_announced_is_not_forgotten(roll: Roll, cluster: RestartedCluster) -> None:
     go_on(roll)
     with pytest.raises(NotBackYet, match="has not been restarted"):
