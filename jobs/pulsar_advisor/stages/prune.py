@@ -7,6 +7,8 @@ from contextlib import closing
 from datetime import datetime
 
 from pulsar_advisor.documents.prune_result import Pruned
+from pulsar_advisor.execution.ledger.chain import ChainHead
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
 from pulsar_advisor.execution.ledger.plans import new_plans
 from pulsar_advisor.model.errors import UsageError
@@ -30,8 +32,8 @@ def run(root: Root, retention: Retention, address: str | None, now: datetime, *,
     Raises `UsageError` if the snapshots that plans refer to can't be determined (see `PlanReferences`), and
     `StorageError` if the ledger can't be read or a folder can't be removed.
     """
-    references = PlanReferences(root, address)
-    return remove(root, references, lambda existing: retention.outdated(existing, now), dry_run=dry_run)
+    with closing(PlanReferences(root, address)) as references:
+        return remove(root, references, lambda existing: retention.outdated(existing, now), dry_run=dry_run)
 
 
 def remove(
@@ -95,6 +97,9 @@ class PlanReferences:
         self._read: set[str] = set()
         """Plans, by digest or file: a plan never changes, so each is read once."""
         self._found: set[str] = set()
+        self._ledger: Ledger | None = None
+        self._head: ChainHead | None = None
+        """The ledger's last event when its plans were listed: none comes without an event."""
         self.unreadable: list[str] = []
         """Plans, by digest or file, that can't be read: they refer at least to their own snapshot."""
         if not ledger_exists(self._url):
@@ -105,8 +110,12 @@ class PlanReferences:
                     f"{root.path} holds plans but no ledger that refers to them: name it with --ledger URL"
                 )
         else:
-            with closing(open_ledger(self._url)):  # explains a wrong URL, and brings an older ledger up to date
-                pass
+            self._ledger = open_ledger(self._url)
+
+    def close(self) -> None:
+        """Close the ledger."""
+        if self._ledger is not None:
+            self._ledger.close()
 
     def snapshots(self) -> frozenset[str]:
         """Every snapshot that a plan currently refers to."""
@@ -124,10 +133,14 @@ class PlanReferences:
 
     def _look(self, folders: Iterable[str]) -> None:
         """Read the new plans of the ledger, and those in the folders of these snapshots."""
-        if not ledger_exists(self._url):
-            return
-        for digest, snapshot, document in new_plans(self._url, self._root.cluster, self._read):
-            self._note(digest, snapshot, document, only_to_carry_out=False)
+        if self._ledger is None:
+            if not ledger_exists(self._url):
+                return
+            self._ledger = open_ledger(self._url)
+        if (head := self._ledger.head()) != self._head:
+            for plan in new_plans(self._ledger, self._root.cluster, self._read):
+                self._note(plan.digest, plan.snapshot, plan.document, only_to_carry_out=False)
+            self._head = head
         for file in new_plan_files(self._root, folders, self._read):
             self._note(file.place, file.snapshot, file.content, only_to_carry_out=True)
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import datetime
-from functools import partial
-from itertools import compress
-from typing import Final
 
 from pulsar_advisor.documents.prune_result import Pruned
 from pulsar_advisor.model.cluster.snapshot_id import day_of
@@ -17,11 +14,8 @@ from pulsar_advisor.stages.folded import FoldedDays
 from pulsar_advisor.stages.prune import PlanReferences, remove
 from pulsar_advisor.storage.history import days_with_files, remove_day
 from pulsar_advisor.storage.lease import Held
-from pulsar_advisor.storage.removal import has_raw_files, is_at_work, remove_raw_files
+from pulsar_advisor.storage.removal import is_at_work, remove_raw_files, with_raw_files
 from pulsar_advisor.storage.root import Root
-
-_LISTED_AT_ONCE: Final = 16
-"""Snapshot folders listed in parallel: on an object store each is a round trip."""
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +26,6 @@ def run(root: Root, lifetimes: Lifetimes, address: str | None, now: datetime, *,
     What a plan refers to stays. So does what an event refers to, as long as its day (see `FoldedDays.of_events`), and
     what no past day holds. `address` and errors are as for `prune`.
     """
-    references = PlanReferences(root, address)
     folded = FoldedDays(root, f"{now:%Y%m%d}")
     of_events: set[str] = set()
     unfolded: list[str] = []
@@ -47,15 +40,15 @@ def run(root: Root, lifetimes: Lifetimes, address: str | None, now: datetime, *,
         unfolded.extend(snapshot for snapshot in others if snapshot not in going)
         return going
 
-    pruned = remove(root, references, outdated, dry_run=dry_run)
-    left = sorted(set(root.snapshots()).difference(pruned.removed))
+    with closing(PlanReferences(root, address)) as references:
+        pruned = remove(root, references, outdated, dry_run=dry_run)
+        left = sorted(set(root.snapshots()).difference(pruned.removed))
+        raw_of_days = _remove_raw_files(root, lifetimes.outdated_raw(left, now), references, folded, dry_run=dry_run)
     return pruned.model_copy(
         update={
             "of_events": tuple(sorted(of_events)),
             "unfolded": tuple(unfolded),
-            "raw_of_days": tuple(
-                _remove_raw_files(root, lifetimes.outdated_raw(left, now), references, folded, dry_run=dry_run)
-            ),
+            "raw_of_days": tuple(raw_of_days),
             "days": tuple(_remove_days(root, lifetimes, left, now, dry_run=dry_run)),
         }
     )
@@ -65,8 +58,8 @@ def _remove_raw_files(
     root: Root, outdated: Sequence[str], references: PlanReferences, folded: FoldedDays, *, dry_run: bool
 ) -> list[str]:
     """Remove raw files; returns their days."""
-    with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
-        there = list(compress(outdated, pool.map(partial(has_raw_files, root), outdated)))
+    raw = with_raw_files(root) if outdated else set()
+    there = [snapshot for snapshot in outdated if snapshot in raw]
     staying = {*references.snapshots(), *folded.of_events(there)}
 
     def may_go(snapshot: str) -> bool:

@@ -257,6 +257,29 @@ def test_the_plans_of_a_snapshot_are_not_listed_for_each_other_one(root: Root, m
     assert max(listed.values()) == 2
 
 
+def test_the_plans_of_the_ledger_are_listed_again_only_once_it_has_changed(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listings: list[str] = []
+    list_plans = verb.new_plans
+    monkeypatch.setattr(verb, "new_plans", lambda *args: listings.append("plans") or list_plans(*args))
+    make(root, *(f"202602{day:02}T000000Z" for day in range(1, 9)))
+    proposed(root.ledger_url, NEW)
+    assert len(pruned(root, count=1).removed) == 10
+    assert len(listings) == 1
+
+
+def test_the_folders_of_a_stage_are_listed_and_not_looked_at_one_by_one(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[str] = []
+    local = type(root.path)
+    is_dir = local.is_dir
+    monkeypatch.setattr(local, "is_dir", lambda path: looked_at.append(str(path)) or is_dir(path))
+    assert pruned(root, days=30, dry_run=True).removed == (OLD,)
+    assert not [path for path in looked_at if "/tables/" in path and "snapshot=" in path]
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_snapshot_that_a_stage_is_at_work_on_stays(root: Root, stage: str) -> None:
     with held(root.folder(stage, OLD), OLD, "work"):

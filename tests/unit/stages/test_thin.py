@@ -17,10 +17,11 @@ from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.snapshots.retention import Lifetimes, Tier, lifetimes, lifetimes_of
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.thin import run as thin
+from pulsar_advisor.storage import removal
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.history import folded_days, remove_day
 from pulsar_advisor.storage.lease import held
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, names_in
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
 from written_tables import snapshot_of_one_bundle
@@ -164,6 +165,13 @@ def test_raw_files_go_first_and_the_snapshot_stays(root: Root) -> None:
     assert [has_raw(root, id) for id in (MORNING, NEXT, NEWEST)] == [False, False, True]
     assert MORNING in root.snapshots()
     assert list(thinned(root, raw="3d", tables="30d").lines()) == ["nothing to prune"]
+
+
+def test_raw_files_are_found_without_a_listing_of_each_snapshot(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[str] = []
+    monkeypatch.setattr(removal, "names_in", lambda folder: listed.append(folder.name) or names_in(folder))
+    assert thinned(root, raw="3d", dry_run=True).raw_of_days == DAYS
+    assert not [name for name in listed if name.startswith("snapshot=")]
 
 
 def test_raw_files_that_a_link_leads_to_stay(root: Root, tmp_path: Path) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from sqlalchemy import create_engine, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.execution.ledger.address import ledger_url
-from pulsar_advisor.execution.ledger.ledger import Ledger, named_errors
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
 from pulsar_advisor.execution.ledger.tables import PlanRecord, PlanSummary
 from pulsar_advisor.model.errors import UsageError
@@ -63,21 +62,14 @@ def summary_of_plan(ledger: Ledger, digest: str) -> PlanSummary | None:
         return session.get(PlanSummary, digest)
 
 
-def new_plans(url: str, cluster: str, known: Collection[str]) -> Iterator[tuple[str, str, str]]:
-    """Digest, snapshot and document of each plan of a cluster whose digest isn't known yet.
-
-    Raises `StorageError` if the ledger can't be read.
-    """
-    engine = create_engine(ledger_url(url))
-    try:
-        with named_errors(engine), engine.connect() as connection:
-            of_cluster = PlanRecord.cluster == cluster
-            for digest in set(connection.scalars(select(PlanRecord.digest).where(of_cluster))).difference(known):
-                plan = select(PlanRecord.snapshot, PlanRecord.document).where(PlanRecord.digest == digest)
-                row = connection.execute(plan).one()
-                yield digest, row.snapshot, row.document
-    finally:
-        engine.dispose()
+def new_plans(ledger: Ledger, cluster: str, known: Collection[str]) -> Iterator[PlanRecord]:
+    """Each plan of a cluster whose digest isn't known yet, in a transaction of its own: together they may take long."""
+    with ledger.reading() as session:
+        digests = session.scalars(select(PlanRecord.digest).where(PlanRecord.cluster == cluster)).all()
+    for digest in set(digests).difference(known):
+        with ledger.reading() as session:
+            plan = session.get_one(PlanRecord, digest)
+        yield plan
 
 
 def _summary(record: PlanRecord) -> PlanSummary:
