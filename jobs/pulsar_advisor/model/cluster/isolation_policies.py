@@ -14,10 +14,11 @@ Unchanged from 2.11 to 5.0. Source: Pulsar `SimpleResourceAllocationPolicies`, `
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState, Indices
+from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState, Indices, IsolationPolicy
 from pulsar_advisor.model.java.expressions import matched
 
 NO_POLICY = -1
@@ -43,16 +44,22 @@ class Isolation:
 
 def isolation_of(state: ClusterState) -> Isolation:
     """The policies of a cluster state, in the order of its policies."""
-    hosts = [broker_host(broker) for broker in state.brokers.ids]
+    return _isolation(state.isolation_policies, state.namespaces.names, state.brokers.ids)
+
+
+@lru_cache(maxsize=4)  # what-ifs, strategies and cycles change nothing of it, and hundreds of policies take seconds
+def _isolation(
+    policies: tuple[IsolationPolicy, ...], namespaces: tuple[str, ...], brokers: tuple[str, ...]
+) -> Isolation:
+    hosts = [broker_host(broker) for broker in brokers]
     has_host = np.array([host is not None for host in hosts], dtype=np.bool_)
     texts = [host or "" for host in hosts]
-    policies = state.isolation_policies
 
-    policy_of_namespace = np.full(len(state.namespaces), NO_POLICY, dtype=np.int32)
+    policy_of_namespace = np.full(len(namespaces), NO_POLICY, dtype=np.int32)
     primary = np.zeros((len(policies), len(hosts)), dtype=np.bool_)
     secondary = np.zeros_like(primary)
     for row, policy in enumerate(policies):
-        applies = matched(policy.namespaces, state.namespaces.names).matches
+        applies = matched(policy.namespaces, namespaces).matches
         policy_of_namespace[applies & (policy_of_namespace == NO_POLICY)] = row
         primary[row] = has_host & matched(policy.primary, texts).matches
         secondary[row] = has_host & matched(policy.secondary, texts).matches & ~primary[row]

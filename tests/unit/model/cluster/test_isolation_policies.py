@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pulsar_advisor.model.cluster import isolation_policies
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.cluster.isolation_policies import NO_POLICY, broker_host, isolation_of, needs_secondaries
+from pulsar_advisor.model.java.expressions import matched
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 
@@ -50,6 +54,14 @@ def test_an_id_without_a_port_has_no_host_and_no_policy_matches_it():
 @pytest.mark.parametrize(("broker", "host"), [("a.b:8080", "a.b"), ("::1:8080", "::1"), ("plain", None)])
 def test_the_host_ends_at_the_last_colon(broker, host):
     assert broker_host(broker) == host
+
+
+def test_policies_are_matched_once_for_the_states_of_a_cluster(monkeypatch):
+    lists = []
+    monkeypatch.setattr(isolation_policies, "matched", lambda *given: lists.append(given) or matched(*given))
+    now = state(policy("matched once"))
+    assert isolation_of(now) is isolation_of(replace(now, leader=1))
+    assert len(lists) == 3
 
 
 def test_an_expression_that_does_not_compile_matches_nothing():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,3 +109,24 @@ def test_an_expression_that_takes_too_long_is_unusable_for_all_names(monkeypatch
     found = matched(["(a|aa)+[!?]"], ["a!", "a" * 61])
     assert found.matches.tolist() == [False, False]
     assert found.unusable == {"(a|aa)+[!?]": f"matching took more than 0.05 s at '{'a' * 61}' and was stopped"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "others_tried"),
+    [
+        ("tenant/.*", []),
+        ("tenants*/.*", []),
+        ("tenant-{0,1}/.*", []),
+        ("tenant/.*|other/.*", ["other/a"]),
+        ("(?i)TENANT/.*", ["other/a"]),
+        ("o?tenant/.*", ["other/a"]),
+    ],
+)
+def test_names_that_begin_otherwise_than_the_expression_are_not_tried(
+    expression: str, others_tried: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    pattern = SimpleNamespace(fullmatch=lambda name, timeout: tried.append(name))
+    monkeypatch.setattr(java_expressions, "_compiled", lambda expression: pattern)
+    matched([expression], ["tenant/a", "other/a"])
+    assert tried == ["tenant/a", *others_tried]
