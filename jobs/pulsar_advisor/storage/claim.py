@@ -17,7 +17,7 @@ from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_momen
 from pulsar_advisor.model.errors import StorageError, UsageError, attempting
 from pulsar_advisor.storage.files import is_local, write_file
 from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, RENEW_EVERY, Lease, is_held, repeated
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, names_in
 from pulsar_advisor.storage.store_clock import age
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
@@ -77,9 +77,10 @@ def remove_remainders(root: Root) -> list[str]:
     parent = root.of_cluster("raw")
     removed = []
     with attempting(f"clean up under {parent}"):
-        folders = [child for child in parent.iterdir() if child.name.startswith("snapshot=")] if parent.is_dir() else []
-        for folder in folders if link_to(root, parent / MANIFEST) is None else ():
-            if not (folder / MANIFEST).exists() and not _is_being_written(folder):
+        existing = {f"snapshot={snapshot}" for snapshot in root.snapshots()}  # asked for in parallel, unlike below
+        names = [name for name in names_in(parent) if name.startswith("snapshot=") and name not in existing]
+        for folder in (parent / name for name in names if link_to(root, parent / MANIFEST) is None):
+            if not _is_being_written(folder) and not (folder / MANIFEST).exists():
                 remove_folder(folder)
                 removed.append(folder.name.removeprefix("snapshot="))
     return sorted(removed)

@@ -13,6 +13,7 @@ import pytest
 
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.claim import LEASE, claimed, claimed_as, remove_remainders
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.process import Process, this_process
 from pulsar_advisor.storage.root import MANIFEST, Root
 
@@ -42,6 +43,16 @@ def test_the_folder_of_a_killed_process_goes(root: Root, dead_process: Process) 
     folder = begun(root, "20261121T082900Z", dead_process)
     assert remove_remainders(root) == ["20261121T082900Z"]
     assert not folder.exists()
+
+
+def test_finished_snapshots_are_not_asked_one_after_the_other(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_file(root.folder("raw", "20261121T080000Z") / MANIFEST, b"{}")
+    asked: list[str] = []
+    local = type(root.path)
+    exists = local.exists
+    monkeypatch.setattr(local, "exists", lambda path: asked.append(path.parent.name) or exists(path))
+    assert remove_remainders(root) == []
+    assert "snapshot=20261121T080000Z" not in asked
 
 
 def test_the_folder_of_a_living_process_stays(root: Root) -> None:
