@@ -492,7 +492,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     that isn't over is given up until somebody goes on with it.
     """
     from pulsar_advisor.execution.ledger.lists import cluster_names
-    from pulsar_advisor.execution.ledger.rolls import give_up
+    from pulsar_advisor.execution.ledger.rolls import give_up, runs_of_roll
     from pulsar_advisor.execution.ledger.switches import switched_off
     from pulsar_advisor.execution.run.guard import left_off, warning
     from pulsar_advisor.model.errors import UsageError
@@ -505,7 +505,8 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
         if plan and _has_begun():
             give_up(ledger, plan["digest"])
             going_on = _await_end(ledger, plan["digest"])
-            if going_on in {switch.run for switch in switched_off(ledger)}:
+            runs = {run.id for run in runs_of_roll(ledger, plan["digest"])}  # an earlier turn's may have switched it off
+            if going_on is not None and any(switch.run in runs for switch in switched_off(ledger)):
                 raise AirflowException(
                     f"run {going_on} goes on, though its task has ended: the cluster's balancer is off"
                 )

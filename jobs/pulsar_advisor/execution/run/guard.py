@@ -115,7 +115,8 @@ class Guard:
         with self.run.writing():  # raises if the run was aborted or taken over, as its switches may be given back then
             pass
         self.settled.remove(setting)
-        reply, now = _set(self.cluster, setting, before, OFF, self.clock)
+        # One without an answer may still act, after all is restored.
+        reply, now = _set(self.cluster, setting, before, OFF, self.clock, lambda last: not last.leaves_open)
         if not reply.leaves_open or now == OFF:
             self.settled.add(setting)
         if now != OFF:
@@ -314,7 +315,7 @@ def _restore_once(
             f"left no mark of their own). To put it back or leave it: {reader().decide_about_balancer}"
         )
     if now == ours:
-        reply, now = _set(cluster, setting, ours, before, clock)
+        reply, now = _set(cluster, setting, ours, before, clock, lambda _last: _is_open(switch, ledger))
         if now == ours:
             return say(f"ATTENTION: {setting} is still {_value(now)}: {reply.in_words}; put back {_value(before)}")
     how = f", as {decided_by} decided" if decided_by else ""
@@ -324,7 +325,7 @@ def _restore_once(
         instead = _common_value(switch.effective)
         # Read again: somebody may have set it while the brokers had their time.
         if behind and now is None and instead is not None and cluster.override(setting) is None:
-            _, now = _set(cluster, setting, None, instead, clock)
+            _, now = _set(cluster, setting, None, instead, clock, lambda _last: _is_open(switch, ledger))
             behind = _lagging(switch, now, cluster, clock)
             how += ", set instead of deleted, which the brokers don't notice (apache/pulsar#22673)"
         if behind:
@@ -340,6 +341,12 @@ def _restore_once(
     return f"{setting} is {_value(now)}{how}" if now != before else None
 
 
+def _is_open(switch: SwitchedOff, ledger: Ledger) -> bool:
+    """Whether it is still recorded as off by this switch: a run that has switched it off since needs it off."""
+    of_cluster = switched_off(ledger, run_by_id(ledger, switch.run).cluster_name)
+    return any(one.event == switch.event for one in of_cluster)
+
+
 def _seen(cluster: ClusterPort, setting: str, expected: Callable[[str | None], bool], clock: Clock) -> str | None:
     """The override of a setting. One answer may be wrong, so where it isn't as expected a second look decides."""
     if expected(now := cluster.override(setting)):
@@ -349,12 +356,17 @@ def _seen(cluster: ClusterPort, setting: str, expected: Callable[[str | None], b
 
 
 def _set(
-    cluster: ClusterPort, setting: str, before: str | None, value: str | None, clock: Clock
+    cluster: ClusterPort,
+    setting: str,
+    before: str | None,
+    value: str | None,
+    clock: Clock,
+    may_repeat: Callable[[Reply], bool],
 ) -> tuple[Reply, str | None]:
     """Override a setting, or delete its override (None); returns the last answer, and the override that shows then.
 
-    A broker that has no time is asked again, and one that gave no answer, unless the call switches the balancer off:
-    it may still act, after all is restored. As another broker may be read, from its cache, the effect gets some time.
+    A broker that has no time, or gave no answer, is asked again where the call `may_repeat` after that answer. As
+    another broker may be read, from its cache, the effect gets some time.
     """
     reply, deadline_s = cluster.send(Override(setting, value)), clock.monotonic_s() + TAKES_EFFECT_S
 
@@ -363,7 +375,7 @@ def _set(
 
     while (now := seen()) == before != value and clock.monotonic_s() < deadline_s:
         clock.sleep(_POLL_S)
-        if reply.is_trouble and (value != OFF or not reply.leaves_open):
+        if reply.is_trouble and may_repeat(reply):
             reply = cluster.send(Override(setting, value))
     return reply, now
 

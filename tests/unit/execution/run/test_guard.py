@@ -153,6 +153,21 @@ def test_what_a_run_switches_off_again_while_another_setting_is_restored_stays_o
     assert cluster.overrides == {SPLITTING: OFF}
 
 
+def test_a_restoring_call_is_not_repeated_once_another_run_has_switched_the_setting_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    left_off(ledger, cluster, plan)
+
+    def busy_while_a_run_begins() -> Reply:
+        run_of_plan, approval = runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0]
+        guard.record_switching_off(take_over(ledger, run_of_plan, approval), SHEDDING, None, OFF, {})
+        return BUSY
+
+    cluster.mistaken_once("send", busy_while_a_run_begins)
+    restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+    assert cluster.overrides == {SHEDDING: OFF}
+
+
 def test_a_run_that_is_aborted_just_before_it_switches_a_setting_off_leaves_it_on(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
