@@ -33,7 +33,7 @@ _FEW_PAIRS: Final = 200
 """Most pairs of bundle and destination for which a less busy destination is worth several exact searches."""
 
 _MOST_ROUNDS: Final = 20
-"""How often what anti-affinity forbade is tried again after other moves."""
+"""How often what is left is tried again after other moves."""
 
 _ROUNDING_PPM: Final = 10
 """Kept free below a ceiling: the sums of whole numbers and those of the forecast may differ by this."""
@@ -96,19 +96,22 @@ def why_stays(room: Room, bundles: Sequence[int], broker: int, target_ratio: flo
 def choose(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:
     """The cheapest moves of these bundles (rows) after which no broker is above its usage in `within_ratio`.
 
-    If none are found, those after which the busiest of the brokers that stay above it ends low. A broker above its
-    usage that has none of these bundles counts as within it, and takes nothing. `cost` is that of each bundle, above 0.
+    Of equally cheap ones, such as reach it at the worse end, too. If none are found, those after which the busiest of
+    the brokers that stay above it ends low; what is left is tried again, as a broker that gave may then take, and
+    anti-affinity may allow more. A broker above its usage that has none of these bundles counts as within it, and takes
+    nothing. `cost` is that of each bundle, above 0.
     """
     choice = _chosen(room, bundles, within_ratio, cost)
-    for _ in range(_MOST_ROUNDS if _in_groups(room, bundles) else 0):
+    for _ in range(_MOST_ROUNDS):
         moved = _moved(choice.answers)
         left = [position for position, row in enumerate(bundles) if row not in moved]
-        if choice.reached or not left:
+        if choice.reached or not moved or not left:
             break
         again = _chosen(choice.after, [bundles[position] for position in left], within_ratio, cost[left])
-        choice = replace(again, answers=moved | again.answers, cost=choice.cost + again.cost, least=choice.least)
         if not _moved(again.answers):
             break
+        least = counting_bound(_problem(room, bundles, within_ratio, cost))
+        choice = replace(again, answers=moved | again.answers, cost=choice.cost + again.cost, least=least)
     return choice
 
 
@@ -121,7 +124,10 @@ def _chosen(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Inte
     """The same, where each bundle may go only where it may before any moves."""
     at_first = _problem(room, bundles, within_ratio, cost)
     proven = fewest_moves(at_first)
-    problem, moves = (at_first, proven) if proven.reached else _nearest(at_first, proven)
+    if proven.reached:
+        problem, moves = _surest(at_first, _problem(room, bundles, within_ratio, cost, surely=True), proven)
+    else:
+        problem, moves = _nearest(at_first, proven)
     destination = _without_needless(problem, _lowest(problem, moves))
     after, answers = room.copy(), {}
     going = {row: int(to) for row, to in zip(bundles, destination, strict=True) if to != NO_ROW}
@@ -163,16 +169,27 @@ def _nearest(problem: Balancing, moves: Moves) -> tuple[Balancing, Moves]:
     return nearest
 
 
-def _problem(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Balancing:
+def _surest(problem: Balancing, surely: Balancing, moves: Moves) -> tuple[Balancing, Moves]:
+    """The problem of reaching the ceilings `surely`, and moves that do and cost no more, if a search finds some."""
+    if surely.reached(moves.destination):
+        return surely, moves
+    found = fewest_moves(surely, enough=moves.cost)
+    is_as_cheap = found.reached and found.cost <= moves.cost
+    return (surely, replace(found, least=moves.least)) if is_as_cheap else (problem, moves)
+
+
+def _problem(
+    room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers, *, surely: bool = False
+) -> Balancing:
     """The choice among these bundles; loads in parts per million, as whole numbers.
 
-    Brokers that give are judged by their likely usage, those that take by the most that they may use.
+    Brokers that give are judged by their likely usage, or `surely`, as those that take, by the most that they may use.
     """
     per_unit = ppm_per_unit(room.state.brokers.limit, room.settings)
     source = room.owner[list(bundles)].astype(np.int32)
     gives = np.isin(np.arange(len(per_unit)), source)
     with np.errstate(all="ignore"):
-        found = np.where(gives[:, None], room.usage, room.most)
+        found = np.where(gives[:, None] & (not surely), room.usage, room.most)
         usage = np.where(per_unit > 0, np.nan_to_num(found) * per_unit, 0.0)
     load = np.rint(np.clip(usage, -BEYOND_ALL_BOUNDS_PPM, BEYOND_ALL_BOUNDS_PPM)).astype(np.int64)
     highest, wanted = load.max(axis=1), np.rint(within_ratio * PPM).astype(np.int64)
@@ -187,7 +204,7 @@ def _problem(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Int
         receives=room.receives & (highest <= wanted),
         spare=np.full(len(load), len(bundles)),
         source=source,
-        moved=room.moved[list(bundles)],
+        moved=(room.moved_at_least if surely else room.moved)[list(bundles)],
         arriving=room.arriving[list(bundles)],
         dearer=room.dearer,
         ppm_per_unit=per_unit,

@@ -121,7 +121,7 @@ class Room:
         self.most_at_first = brokers.usage if most_usage is None else most_usage
         self.most = self.most_at_first.copy()
         self.moved = _moved(state, base.likely)
-        self._moved_at_least, self.arriving = _moved(state, base.greatest), _moved(state, base.least)
+        self.moved_at_least, self.arriving = _moved(state, base.greatest), _moved(state, base.least)
         each = np.arange(len(brokers))
         # (n, n): the factor by which an arriving bundle may cost a broker (the column) more CPU than its source.
         self.dearer = np.maximum(loads_of(state, base.least).relative_cost(each[:, None], each), 1.0)
@@ -236,10 +236,15 @@ class Room:
         return float(self.most_of(np.flatnonzero(self.fit)).max(initial=0.0))
 
     def mean_ratio(self) -> float:
-        """The mean usage (ratio) of the fit brokers, as found; that of one without a CPU limit isn't known."""
-        known = self.fit & (self.state.brokers.limit[:, CPU] > 0)
-        counted = known if known.any() else self.fit
-        return float(self.usage_at_first[counted].mean()) if counted.any() else 0.0
+        """The mean usage (ratio) of the fit brokers, as found; that of one without a CPU limit isn't known.
+
+        A broker counts by its CPU limit: what moves is work, so that the mean stays where it is when bundles move.
+        """
+        limit = self.state.brokers.limit[:, CPU]
+        known = self.fit & (limit > 0)
+        if known.any():
+            return float(np.average(self.usage_at_first[known], weights=limit[known] / limit[known].max()))
+        return float(self.usage_at_first[self.fit].mean()) if self.fit.any() else 0.0
 
     def staying(self, brokers: Rows, base_cpu: Floats) -> tuple[Floats, Floats]:
         """(k, 5) each: the usage of brokers (rows), unknown parts as zero, and the part that no bundle takes along.
@@ -358,7 +363,7 @@ class Room:
         source = self.state.bundles.owner[bundle]
         brings = self.arriving[[bundle]].repeat(len(brokers), axis=0)
         brings[:, CPU] *= self.dearer[source, brokers]
-        brings[brokers == source] = self._moved_at_least[bundle]
+        brings[brokers == source] = self.moved_at_least[bundle]
         return brings
 
     def _filter_key(self, bundle: int) -> _FilterKey:

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
 from unit.planning.kinds.clusters import cluster, executable, moved, planned
 from unit.properties import examples
 
@@ -29,6 +31,14 @@ def test_without_a_target_a_tenth_above_the_mean_is_enough() -> None:
     assert even.decision.why_nothing == "every broker is within 33.0%"
 
 
+def test_brokers_count_by_their_cores_in_the_mean_so_that_a_balanced_cluster_stays_as_it_is() -> None:
+    cores = {"a": 100.0, "b": 300.0}
+    plan = planned(cluster({"a": [10] * 6, "b": [60]}, limits=cores), Goal("balance"))
+    assert (plan.decision.figures["target_ratio"], len(moved(plan))) == (pytest.approx(0.33), 3)
+    afterwards = planned(cluster({"a": [10] * 3, "b": [10] * 3 + [60]}, limits=cores), Goal("balance"))
+    assert afterwards.decision.why_nothing == "every broker is within 33.0%"
+
+
 def test_out_of_reach_the_busiest_broker_still_ends_low() -> None:
     """There is room for 43: the largest bundle that fits would take it from three that relieve more."""
     plan = planned(cluster({"a": [55, 37, 12, 13, 15], "b": [41]}), Goal("balance", (), 0.84))
@@ -47,6 +57,18 @@ def test_what_a_move_allows_to_another_one_of_its_group_moves_too() -> None:
     assert moved(plan) == {"t/x": "a", "t/y": "c"}
     assert plan.decision.caveats == ()
     assert plan.decision.figures["moves_bound"] == 1
+
+
+def test_a_broker_that_gave_takes_what_may_go_to_no_other_one() -> None:
+    policy = IsolationPolicy("ab", ("t/a-.*",), ("a", "b"), (), 1, 100)
+    open_to_all = IsolationPolicy("all", ("t/b-.*",), (), ("a", "b", "c"), 1, 100)
+    state = cluster({"a": [40, 15], "b": [30, 30], "c": []}, policies=[policy, open_to_all])
+    plan = planned(state, Goal("balance", (), 0.5))
+    assert [(step.source, step.destination) for step in executable(plan)] == [
+        ("b:8080", "c:8080"),
+        ("a:8080", "b:8080"),
+    ]
+    assert goal_outcome(plan) == "reached"
 
 
 def test_what_stays_whatever_moves_is_why_a_target_is_missed() -> None:
