@@ -27,7 +27,7 @@ class BundleOutcome(Outcome):
     NO_TOPICS = no("has no loaded topic: nothing would move")
     PULSARS_OWN = no("belongs to Pulsar's own namespaces, which are never moved")
     EXCLUDED = no("stays: the request excludes it, or its broker")
-    NOT_NEEDED = no("stays: the goal is reached without it")
+    NOT_NEEDED = no("stays: the goal is reached, or as near, without it")
     UNFIT = no("can't be moved: it is being split, or validation found its figures or those of its broker unfit")
     NOT_ALLOWED = no("would have to move, but no other broker is allowed")
     NO_ROOM = no("would have to move, but the least used broker allowed might reach {left:.2%}, above {right:.2%}", ">")
@@ -187,6 +187,12 @@ def why_nowhere(room: Room, bundle: int) -> str:
     named = "; ".join(why_not_to(room, bundle, row) for row in others[:_BROKERS_NAMED])
     more = len(others) - _BROKERS_NAMED
     return (named or "there is no other broker") + (f"; and {more} more" if more > 0 else "")
+
+
+def nowhere_clause(room: Room, bundles: Sequence[int]) -> str:
+    """A clause about bundles (rows), at least one, that may go to no other broker, and why the first one may not."""
+    more = f" and {len(bundles) - 1} more" if len(bundles) > 1 else ""
+    return f"{room.state.bundle_name(bundles[0])}{more} may go to no other broker ({why_nowhere(room, bundles[0])})"
 
 
 def why_not_to(room: Room, bundle: int, broker: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Figure
 from pulsar_advisor.planning.kinds.answers import proposal
-from pulsar_advisor.planning.kinds.choosing import fewest_within, movable_above, target_of, why_stays
+from pulsar_advisor.planning.kinds.choosing import fewest_within, movable_above, target_of, why_none_goes, why_stays
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
@@ -40,14 +40,16 @@ def propose(goal: Goal, room: Room) -> Proposal:
     }
     fit = np.flatnonzero(room.fit)
     busiest = int(fit[np.argmax(choice.after.usage_of(fit))])
+    after = choice.after
     stays = why_stays(room, [row for row in movable if room.owner[row] == busiest], busiest, target)
-    why = stays or "no more bundles fit elsewhere"
+    left = [row for row in movable if after.owner[row] == busiest]
+    why = stays or why_none_goes(after, left, "no more bundles fit elsewhere")
     caveat = f"The busiest broker only gets to {reached:.1%}, not to {target:.1%}: {why}."
     return proposal(
         goal,
-        choice.after,
+        after,
         list(choice.answers.values()),
         figures,
         [] if choice.reached else [caveat],
-        why_nothing=stays or "no other broker may take, or has room for, a bundle",
+        why_nothing=stays or why_none_goes(after, left, "no other broker has room for a bundle"),
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Floats, Indices, Integers
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, movable, moved_to
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, movable, moved_to, nowhere_clause
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.shedding.fewest_moves import (
     BEYOND_ALL_BOUNDS_PPM,
@@ -91,6 +91,13 @@ def why_stays(room: Room, bundles: Sequence[int], broker: int, target_ratio: flo
         f"{likely:.1%} probably stays even without any bundle that may move; less, and {lowest:.1%} at least, the more "
         "of its CPU follows messages, which moving one bundle would show"
     )
+
+
+def why_none_goes(room: Room, bundles: Sequence[int], without_room: str) -> str:
+    """Why none of these bundles (rows) goes elsewhere: what forbids those that may go nowhere, else `without_room`."""
+    barred = [row for row in bundles if not len(room.allowed(row))]
+    clauses = [without_room] * (len(barred) < len(bundles) or not barred)
+    return "; ".join([*clauses, *([nowhere_clause(room, barred)] if barred else [])])
 
 
 def choose(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import CPU, RESOURCES, Floats
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, placed, why_nowhere
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, nowhere_clause, placed
 from pulsar_advisor.planning.kinds.room import Room
 
 _PERCENT: Final = 100
@@ -69,12 +69,7 @@ def shortfall(
             f"{before.ceiling.max():.0%}: {'; '.join(_what_is_missing(before, left, answers_in))}."
         )
     if forbidden := [answer.bundle for answer in answers if answer.outcome is BundleOutcome.NOT_ALLOWED]:
-        first = forbidden[0]
-        more = f" and {len(forbidden) - 1} more" if len(forbidden) > 1 else ""
-        yield (
-            f"{before.state.bundle_name(first)}{more} may go to no other broker ({why_nowhere(after, first)}): start "
-            "a broker that may take it, or lift what forbids the others."
-        )
+        yield (f"{nowhere_clause(after, forbidden)}: start a broker that may take it, or lift what forbids the others.")
 
 
 def _without_room(answers: Sequence[Answer]) -> list[int]:

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, proposal
-from pulsar_advisor.planning.kinds.choosing import choose, target_of, why_stays
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, placed, proposal
+from pulsar_advisor.planning.kinds.choosing import choose, target_of, why_none_goes, why_stays
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
@@ -34,8 +34,8 @@ def propose(goal: Goal, room: Room) -> Proposal:
     movable = [row for row, answer in answers.items() if answer is None]
     if usage <= target or not movable:
         why = f"its usage of {usage:.1%} is within {target:.1%}" if usage <= target else "no bundle may be moved"
-        left = _completed(answers, {}, reached=usage <= target)
-        return proposal(goal, room, left, {"target_ratio": target, "usage_ratio": usage}, why_nothing=why)
+        completed = _completed(answers, {}, None if usage <= target else room)
+        return proposal(goal, room, completed, {"target_ratio": target, "usage_ratio": usage}, why_nothing=why)
     unit = len(movable) + 1  # fewest clients first, then fewest bundles
     cost = np.array([clients(room, row) * unit + 1 for row in movable], dtype=np.int64)
     within = np.full(len(room.fit), highest)
@@ -51,19 +51,31 @@ def propose(goal: Goal, room: Room) -> Proposal:
         "clients_bound": bound,
         "clients_gap": None if bound is None or not choice.reached else choice.cost // unit - bound,
     }
-    left = _completed(answers, choice.answers, reached=choice.reached)
-    stays = why_stays(room, movable, broker, target)
-    why = stays or f"no other broker surely has room for more within {highest:.1%}, or may take it"
+    completed = _completed(answers, choice.answers, None if choice.reached else after)
+    stays, left = why_stays(room, movable, broker, target), [row for row in movable if after.owner[row] == broker]
+    why = stays or why_none_goes(after, left, f"no other broker surely has room for more within {highest:.1%}")
     caveats = [] if choice.reached else [f"{goal.brokers[0]} only falls to {reached:.1%}, not to {target:.1%}: {why}."]
-    why_nothing = stays or "no other broker may take, or has room for, a bundle"
-    return proposal(goal, after, left, figures, caveats, why_nothing=why_nothing)
+    why_nothing = stays or why_none_goes(after, left, "no other broker has room for a bundle")
+    return proposal(goal, after, completed, figures, caveats, why_nothing=why_nothing)
 
 
-def _completed(answers: Mapping[int, Answer | None], chosen: Mapping[int, Answer], *, reached: bool) -> list[Answer]:
-    """An answer about every bundle; once the target is reached, one that can't be moved needn't be, either."""
+def _completed(
+    answers: Mapping[int, Answer | None], chosen: Mapping[int, Answer], missed_in: Room | None
+) -> list[Answer]:
+    """An answer about every bundle (a row): those found before, the `chosen` ones, and about the others.
+
+    Once the target is reached, none of the others has to move, nor what can't. In a room that misses it, they stay if
+    they find no place.
+    """
     return [
-        chosen.get(row, Answer(row, BundleOutcome.NOT_NEEDED))
-        if answer is None or (reached and answer.outcome is BundleOutcome.UNFIT)
+        chosen.get(row) or _left(row, missed_in)
+        if answer is None or (missed_in is None and answer.outcome is BundleOutcome.UNFIT)
         else answer
         for row, answer in answers.items()
     ]
+
+
+def _left(bundle: int, missed_in: Room | None) -> Answer:
+    """The answer about a bundle (a row) that wasn't chosen."""
+    found = None if missed_in is None else placed(missed_in.copy(), bundle)
+    return found if found and found.outcome is not BundleOutcome.MOVES else Answer(bundle, BundleOutcome.NOT_NEEDED)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import codes
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
@@ -122,8 +123,23 @@ def test_a_broker_whose_figures_are_doubted_takes_nothing() -> None:
 def test_what_can_not_be_reached_is_named() -> None:
     plan = planned(cluster({"a": [40, 40], "b": [60]}), Goal("relieve", ("a",), 0.3))
     assert not executable(plan)
-    assert plan.decision.why_nothing == "no other broker may take, or has room for, a bundle"
+    assert plan.decision.why_nothing == "no other broker has room for a bundle"
     assert "no other broker surely has room for more within 30.0%" in plan.decision.caveats[0]
+
+
+def test_of_a_missed_target_each_bundle_that_stays_says_what_keeps_it() -> None:
+    only_a = IsolationPolicy("vip", ("t/a-0",), ("a",), (), 1, 100)
+    state = cluster({"a": [30, 10, 15], "b": [24]}, policies=[only_a])
+    outcomes = codes(proposed(state, Goal("relieve", ("a",), 0.35)).answers[1].outcomes)
+    assert list(outcomes.values()) == ["not_allowed", "moves", "no_room"]
+
+
+@pytest.mark.parametrize("goal", [Goal("relieve", ("a",), 0.35), Goal("balance", (), 0.35)])
+def test_the_caveat_of_a_missed_target_names_the_policy_that_bars_a_bundle(goal: Goal) -> None:
+    only_a = IsolationPolicy("vip", ("t/a-0",), ("a",), (), 1, 100)
+    [caveat] = planned(cluster({"a": [30, 10, 15], "b": [24]}, policies=[only_a]), goal).decision.caveats
+    barred = "t/a-0/0x00000000_0xffffffff may go to no other broker (b:8080: neither primary nor secondary in the"
+    assert barred in caveat
 
 
 def test_a_broker_within_its_target_is_left_alone() -> None:
