@@ -14,6 +14,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.strategy.decision import Figure
 from pulsar_advisor.planning.kinds.answers import Answer, movable, moved_to, proposal, why_closed, why_not_to
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Place, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
@@ -43,18 +44,19 @@ def propose(goal: Goal, room: Room) -> Proposal:
                 waiting[source] = waiting[source][position + 1 :]
                 heapq.heappush(busiest, (-float(after.usage_of([source])[0]), source))
                 break
-    reached = after.usage_of(filled)
-    return proposal(
-        goal,
-        after,
-        answers,
-        {
-            "target_ratio": target,
-            "usage_ratio": float(room.usage_at_first[filled].min()),
-            "usage_ratio_after": float(reached.min()),
-        },
-        why_nothing=_why_nothing(room, filled, target, members),
-    )
+    usage, reached = float(room.usage_at_first[filled].min()), float(after.usage_of(filled).min())
+    figures: dict[str, Figure] = {"target_ratio": target, "usage_ratio": usage, "usage_ratio_after": reached}
+    why_nothing = ""
+    if not answers and usage >= target:
+        why_nothing = f"its usage of {usage:.1%} has reached {target:.1%}"
+    elif not answers:
+        barred = _barred(room, filled, [row for rows in members.values() for row in rows])
+        why_nothing = barred or (
+            f"no bundle is small enough: the filled broker would end above {target:.1%}, or above the bundle's own"
+        )
+        if barred is None and all(movable(room, [broker]) for broker in filled):
+            figures["is_full"] = True  # not so an idle broker: it is where it was
+    return proposal(goal, after, answers, figures, why_nothing=why_nothing)
 
 
 def _place(room: Room, source: int, bundle: int) -> Place:
@@ -64,16 +66,14 @@ def _place(room: Room, source: int, bundle: int) -> Place:
     return place if place.usage_ratio <= left else Place(NO_ROW, place.usage_ratio)
 
 
-def _why_nothing(room: Room, filled: Sequence[int], target: float, members: dict[int, list[int]]) -> str:
-    usage = float(room.usage_at_first[filled].min())
-    if usage >= target:
-        return f"its usage of {usage:.1%} has reached {target:.1%}"
+def _barred(room: Room, filled: Sequence[int], bundles: Sequence[int]) -> str | None:
+    """Why none of the others' bundles (rows) may go to the filled brokers, however small; None if one may."""
     if not room.receives[filled].any():
         return f"{room.state.brokers.ids[filled[0]]} takes nothing: {why_closed(room, filled[0])}"
-    bundles = [row for rows in members.values() for row in rows]
     if not bundles:
         return "no other broker has a bundle that may move"
+    onto = room.onto(filled)
+    if any(len(onto.allowed(bundle)) for bundle in bundles):
+        return None
     first = max(bundles, key=room.share)
-    if not len(room.onto(filled).allowed(first)):
-        return f"{room.state.bundle_name(first)} may not go there: {why_not_to(room, first, filled[0])}"
-    return f"no bundle is small enough: the filled broker would end above {target:.1%}, or above the bundle's own"
+    return f"{room.state.bundle_name(first)} may not go there: {why_not_to(room, first, filled[0])}"

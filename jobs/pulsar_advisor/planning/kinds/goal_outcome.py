@@ -71,5 +71,6 @@ def _is_reached(plan: Plan, goal: Goal) -> bool:
     if usage is None or target is None:
         return False
     if goal.kind == "fill":  # up to the target: a broker is full once no further bundle fits
-        return usage >= target - _ROUNDING or usage > figures.get("usage_ratio", usage)
+        is_full = usage > figures.get("usage_ratio", usage) or plan.decision.figures.get("is_full") == "true"
+        return usage >= target - _ROUNDING or is_full
     return usage <= target + _ROUNDING

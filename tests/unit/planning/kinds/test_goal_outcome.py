@@ -57,6 +57,7 @@ def test_a_broker_is_not_drained_where_nothing_can_be_planned() -> None:
         (Goal("balance", (), 0.9), {"a": [40, 40], "b": [10]}, "reached"),
         (Goal("fill", ("b",)), {"a": [20, 20, 20], "b": []}, "reached"),
         (Goal("fill", ("b",)), {"a": [60], "b": []}, "missed"),
+        (Goal("fill", ("b",)), {"a": [30, 30], "b": [20]}, "reached"),
         (Goal("conform"), {"a": [60], "b": []}, "reached"),
     ],
 )
