@@ -94,7 +94,8 @@ def _what_is_missing(room: Room, left: Sequence[int], answers_in: Callable[[Room
         return
     more, largest = _brokers_needed(room, left), max(left, key=room.share_at_most)
     if more is not None:
-        yield f"{count(more, 'more broker')} like theirs would take them"
+        named = ", if their isolation policies name it" if any(room.policy_names_brokers(row) for row in left) else ""
+        yield f"{count(more, 'more broker')} like theirs would take them{named}"
     elif _fits(room, _without_bundles(room), largest):
         needs = f"{_up_to(room.share_at_most(largest))} of a broker"
         yield f"{room.state.bundle_name(largest)} alone needs {needs}: split it"

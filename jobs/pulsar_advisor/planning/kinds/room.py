@@ -28,6 +28,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     Integers,
 )
 from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.cluster.isolation_policies import NO_POLICY
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load, usage_that_moves, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, usage_ratios, weighted_maximum
@@ -289,6 +290,10 @@ class Room:
                 may &= peers.in_domain[rows] <= peers.in_domain[source]
         found: Rows = rows[may].astype(np.intp)
         return found
+
+    def policy_names_brokers(self, bundle: int) -> bool:
+        """Whether an isolation policy names the brokers that a bundle (a row) may go to."""
+        return self._filter_key(bundle).policy != NO_POLICY
 
     def policies_allow(self, bundle: int) -> bool:
         """Whether the isolation policies allow a bundle (a row) where it is."""

@@ -1,9 +1,9 @@
 """How many brokers a load needs at a target usage, and how sure that is.
 
 A verdict like Cruise Control's provision status, but stricter: `over` only if a broker could go whatever the base load
-is, its bundles find room, and one more broker could still fail. Every figure is a range between the two ends of the
-`base_load` model: if all CPU goes with the messages, fewer brokers have to carry all of it; if all of it is base, more
-brokers take none of it away.
+is, its bundles find room, one more broker could still fail, and the speed of each network is known. Every figure is a
+range between the two ends of the `base_load` model: if all CPU goes with the messages, fewer brokers have to carry all
+of it; if all of it is base, more brokers take none of it away.
 
 Brokers with the same limits are one machine type. One more of a type is taken for the median one, or for the one with
 the most base where all CPU may be base; of fewer, the most used remain. The load that moves is work (points of a core),
@@ -188,21 +188,21 @@ def scale(room: Room, target_ratio: float) -> Scale:
         )
         for machine in range(len(numbers))
     )
+    unknown = unknown_network(room.state)
     may_go = [
         size.machine
         for size in sizes
-        if size.change == -1
+        if unknown is None
+        and size.change == -1
         and size.highest_ratio <= target_ratio
         and _one_could_go(room, rows[of_type == titles.index(size.machine)], target_ratio)
     ]
     doubtful = [room.state.brokers.ids[row] for row in rows.tolist() if room.state.brokers.doubtful[row]]
     verdict = _verdict(now, target_ratio, may_go, is_doubted=bool(doubtful))
     base_ratio = _base_ratio(room, rows)
-    sentence = _sentence(
-        verdict, now, [size for size in sizes if size.change == -1], machines, target_ratio, may_go, doubtful
-    )
+    fewer = [size for size in sizes if size.change == -1]
+    sentence = _sentence(verdict, now, fewer, machines, target_ratio, may_go, doubtful, is_known=unknown is None)
     largest, largest_ratio = _largest_bundle(room, limits)
-    unknown = unknown_network(room.state)
     return Scale(
         brokers=len(rows),
         target_ratio=target_ratio,
@@ -302,7 +302,10 @@ def _sentence(
     target: float,
     may_go: Sequence[str],
     doubtful: Collection[str],
+    *,
+    is_known: bool,
 ) -> str:
+    """The verdict in words; `is_known`: whether the speed of each network is."""
     brokers, is_are, wanted = count(now.brokers, "broker"), "is" if now.brokers == 1 else "are", f"{target:.0%}"
     if verdict == "over":
         least = min(machine.needed or 0 for machine in machines if machine.title in may_go)
@@ -314,6 +317,8 @@ def _sentence(
         if not perhaps:
             return f"{brokers} {is_are} enough for {wanted}, and one less would not be."
         first = min(perhaps, key=lambda size: size.highest_ratio)
+        if first.highest_ratio <= target and not is_known:
+            return f"{brokers} {is_are} enough for {wanted}, by all that is known; whether one less would be isn't."
         if first.highest_ratio <= target:
             return f"{brokers} {is_are} enough for {wanted}; one less would leave no room for a failure."
         return (

@@ -56,6 +56,12 @@ def test_as_many_brokers_would_take_what_stays_as_may_have_its_topics() -> None:
     assert caveat.endswith("2 more brokers like theirs would take them.")
 
 
+def test_one_more_broker_takes_a_bundle_under_a_policy_only_if_that_names_it() -> None:
+    policy = IsolationPolicy("p", ("t/a-0",), ("a", "b"), (), 1, 100)
+    caveat, _ = planned(cluster({"a": [20], "b": [80]}, policies=[policy]), DRAIN_A).decision.caveats
+    assert caveat.endswith("1 more broker like theirs would take them, if their isolation policies name it.")
+
+
 def test_of_a_broker_without_a_cpu_limit_no_number_of_brokers_is_promised() -> None:
     caveat, _ = planned(cluster({"a": [20, 20], "b": [80]}, limits={"a": 0.0}), DRAIN_A).decision.caveats
     assert caveat.endswith("85%: how much is missing isn't known, as their broker reports no CPU limit.")
