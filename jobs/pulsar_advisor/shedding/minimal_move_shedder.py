@@ -13,6 +13,7 @@ unfit, what is being split, or what isolation policies and anti-affinity groups 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -221,7 +222,8 @@ def decide(load: MovableLoad, settings: LoadBalancerSettings, memory: Memory) ->
     goes = np.flatnonzero(moves.destination != NO_ROW)
     source, destination = problem.source[goes], moves.destination[goes]
     size = problem.demand_at_source()[goes].max(axis=1)
-    order = np.lexsort((movable[goes], -size, source, -problem.load[source].max(axis=1)))
+    busiest_first = np.lexsort((movable[goes], -size, source, -problem.load[source].max(axis=1)))
+    order = _passing_low(problem, goes, destination, busiest_first.tolist())
     return SheddingDecision(
         source=source[order],
         bundle=load.bundles[movable[goes]][order],
@@ -230,6 +232,28 @@ def decide(load: MovableLoad, settings: LoadBalancerSettings, memory: Memory) ->
         bundles=_bundle_outcomes(load, goal, problem, moves, after),
         figures=figures,
     ), memory
+
+
+def _passing_low(problem: Balancing, bundles: npt.NDArray[np.intp], to: Indices, order: Sequence[int]) -> list[int]:
+    """The moves of bundles (rows) in this order, but a broker that also gives takes only once it has room.
+
+    Where brokers exchange bundles, so that none has room, the one that reaches the lowest usage takes first.
+    """
+    load, most = problem.load.copy(), np.maximum(problem.ceiling, problem.load.max(axis=1))
+    leaves, joins, source = problem.demand_at_source()[bundles], problem.demand(bundles, to), problem.source[bundles]
+
+    def reached(move: int) -> int:
+        return int((load[to[move]] + joins[move]).max())
+
+    left, ordered = list(order), list[int]()
+    while left:
+        fits = (move for move in left if reached(move) <= most[to[move]])
+        first = next(fits, None)
+        ordered.append(min(left, key=reached) if first is None else first)
+        left.remove(ordered[-1])
+        load[source[ordered[-1]]] -= leaves[ordered[-1]]
+        load[to[ordered[-1]]] += joins[ordered[-1]]
+    return ordered
 
 
 @dataclass(frozen=True, eq=False)

@@ -145,12 +145,18 @@ def test_a_bundle_whose_figures_are_no_numbers_stays() -> None:
     assert codes(decision.bundles)[1] == "no_figures"
 
 
-def test_a_broker_that_gives_to_make_room_is_said_to() -> None:
+def test_a_broker_that_gives_to_make_room_gives_first_and_is_said_to() -> None:
     # Mean 50, ceiling 55: only b could take the 26 of a, once its 9 has gone to c.
     state = state_of({"a": 76.0, "b": 30.0, "c": 44.0}, {"a": [50.0, 26.0], "b": [21.0, 9.0], "c": [44.0]})
     decision = answer(state)
-    assert moves_of(state, decision) == [["a", 1, "b"], ["b", 1, "c"]]
+    assert moves_of(state, decision) == [["b", 1, "c"], ["a", 1, "b"]]
     assert broker_codes(state, decision) == {"a": "gives", "b": "makes_room", "c": "receives"}
+
+
+def test_brokers_that_exchange_bundles_take_turns_so_that_none_gets_all_of_its_own_first() -> None:
+    """b gives 28 and 22, a gives 30: if a took both first, it would be at 101 % of its CPU."""
+    state = state_of({"a": 51.0, "b": 81.0}, {"a": [21.0, 30.0], "b": [23.0, 8.0, 22.0, 28.0]})
+    assert [source for source, _, _ in moves_of(state, answer(state))] == ["b", "a", "b"]
 
 
 def test_a_usage_beyond_all_bounds_is_refused_with_the_broker() -> None:
