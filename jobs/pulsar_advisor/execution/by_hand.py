@@ -161,7 +161,7 @@ def _head(plan: Plan, unloads: int, splits: list[Step], recorded: str) -> Iterat
     yield "bash FILE STEP...     only these steps"
     if splits:
         yield "bash FILE --splits    then the splits too: they can't be undone"
-    if any(step.action == "unload" and step.destination is None for step in plan.executable_steps):
+    if any(step.destination is None for step in plan.unloads):
         yield "A step without a destination can't be seen to be done: to go on, name the steps that are left."
     else:
         yield "What is done already is skipped, so it can be run again."

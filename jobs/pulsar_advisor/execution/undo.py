@@ -66,7 +66,7 @@ def _attempted(ledger: Ledger, runs: Sequence[Run]) -> Mapping[str, StepRecord]:
 
 
 def _moved(plan: Plan, records: Mapping[str, StepRecord]) -> list[Step]:
-    return [step for step in plan.executable_steps if step.action == "unload" and _is_confirmed(records, step)]
+    return [step for step in plan.unloads if _is_confirmed(records, step)]
 
 
 def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, cluster: ClusterPort) -> Plan:

@@ -21,7 +21,7 @@ from pulsar_advisor.planning.advice.compare import Score, advise, dominating, ra
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
 from pulsar_advisor.planning.advice.findings import Finding, findings
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
-from pulsar_advisor.planning.advice.headline import advice_sentence, none_judged, only_splits
+from pulsar_advisor.planning.advice.headline import advice_sentence, none_judged
 from pulsar_advisor.planning.advice.options import Option, ranked_options
 from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome
 from pulsar_advisor.planning.plans.deciding import deciding
@@ -72,7 +72,7 @@ def recommendation(
                 settled,
                 settings.values,
                 request.limits.exclude_brokers,
-                only_splits=advised_plan is not None and only_splits(advised_plan),
+                only_splits=advised_plan is not None and not advised_plan.unloads,
                 lowest_ratio=lowest_ratio,
             ),
             without_traffic=not state.brokers.traffic.any(),

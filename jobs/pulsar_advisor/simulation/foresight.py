@@ -107,7 +107,6 @@ def acting(alone: Simulation, scores: Sequence[CycleScore]) -> tuple[CycleSeen, 
 
 def planned(state: ClusterState, plan: Plan) -> CarriedOut:
     """What a plan's executable steps make of a cluster: its splits, and the unloads with a destination."""
-    steps = plan.executable_steps
     rows = _rows(state)
     division = divided(
         state,
@@ -119,13 +118,12 @@ def planned(state: ClusterState, plan: Plan) -> CarriedOut:
                 reason=step.reason,
                 near_tie=False,
             )
-            for step in steps
+            for step in plan.executable_steps
             if step.action == "split"
         ],
     )
     brokers = {broker: row for row, broker in enumerate(state.brokers.ids)}
-    unloads = [step for step in steps if step.action == "unload" and step.destination is not None]
-    whole = {step.bundle_name: brokers[str(step.destination)] for step in unloads}
+    whole = {step.bundle_name: brokers[step.destination] for step in plan.unloads if step.destination is not None}
     moves = {}
     for name, row in _rows(division.state).items():
         destination = whole.get(name)

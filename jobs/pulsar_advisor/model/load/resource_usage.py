@@ -27,6 +27,9 @@ WEIGHT_KEYS: Final = (
 
 HEAP_WEIGHT: Final = "loadBalancerMemoryResourceWeight"
 
+ROUNDING_RATIO: Final = 1e-6
+"""Usages in binary32 are off by less, so that 30 of 100 is more than 30 %."""
+
 _WITHOUTMEMORY: Final = tuple(column for column in range(len(RESOURCES)) if column != MEMORY)
 _MEMORY_RETIRED: Final = (3, 0, 0)
 _WEIGHTED_OVERLOAD: Final = (4, 0, 0)

@@ -233,6 +233,11 @@ class Plan(_Part):
         return tuple(step for step in self.steps if step.executable)
 
     @property
+    def unloads(self) -> tuple[Step, ...]:
+        """Those of them that move a bundle: without one, load stays where it is."""
+        return tuple(step for step in self.executable_steps if step.action == "unload")
+
+    @property
     def what_if(self) -> Mapping[str, str]:
         """The settings that its proposer assumed in place of the cluster's own, by Pulsar's key."""
         return {key: setting.value for key, setting in self.settings.items() if setting.origin == WHAT_IF}

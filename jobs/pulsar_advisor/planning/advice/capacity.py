@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
 import numpy as np
 
@@ -18,14 +17,11 @@ from pulsar_advisor.model.cluster.cluster_state import (
     throughput_bytes_per_s,
 )
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.load.resource_usage import deciding_resources, usage_ratios
+from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, deciding_resources, usage_ratios
 from pulsar_advisor.model.text.some_of import points, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.requests.what_if import NIC_SPEED
-
-_ROUNDING: Final = 1e-6
-"""Ratio: usages are of Pulsar's binary32."""
 
 
 def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | None:
@@ -109,7 +105,7 @@ def uneven_sentence(
         )
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
-    is_at_bound = lowest_ratio is not None and lowest_ratio >= known.max() - _ROUNDING
+    is_at_bound = lowest_ratio is not None and lowest_ratio >= known.max() - ROUNDING_RATIO
     if only_splits or is_at_bound:
         why = "no moves of whole bundles lower it; " if is_at_bound else ""
         return f"{is_above}: {why}`split` looks for cuts whose parts move."

@@ -122,7 +122,7 @@ class Score:
 def score(plan: Plan, state: ClusterState, *, file: str, digest: str) -> Score:
     """The score of a plan as it was written; the clients of its bundles are those of the state it was made from."""
     executable = plan.executable_steps
-    unloads = [step for step in executable if step.action == "unload"]
+    unloads = plan.unloads
     before, after = plan.predicted.before, plan.predicted.after
     clients = clients_of(plan, state).values()
     return Score(

@@ -21,7 +21,7 @@ from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.load.proportional import shares_of
-from pulsar_advisor.model.load.resource_usage import busiest_first, deciding_resources, usage_ratios
+from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_first, deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
@@ -35,8 +35,6 @@ _HOT_TOPICS_NAMED: Final = 3
 
 _ABOVE_ITS_LIMIT_RATIO: Final = 1.1
 """The tolerance of the checks about it: samples of usage and of time don't match to the millisecond."""
-
-_ROUNDING: Final = 1e-5
 
 _GOES_WITH: Final = {CPU: "messages", BANDWIDTH_IN: "inbound bytes", BANDWIDTH_OUT: "outbound bytes"}
 """What a resource follows, by its column; the others stay with the broker."""
@@ -148,7 +146,7 @@ def _peak(plan: Plan, settings: LoadBalancerSettings) -> Finding | None:
         if ratio is not None
     ]
     ratio, broker, step_id = max(between, default=(0.0, "", ""))
-    if ratio <= max(settings.overloaded_ratio, *ends) + _ROUNDING:
+    if ratio <= max(settings.overloaded_ratio, *ends) + ROUNDING_RATIO:
         return None
     return Finding(
         "warning",

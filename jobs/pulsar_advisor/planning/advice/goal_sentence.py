@@ -20,7 +20,7 @@ def goal_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
         start = "Do nothing" if goal_outcome(plan) == "reached" else "Nothing can be done"
         why = (plan.decision.why_nothing or "no bundle can be moved").removesuffix(".")
         return f"{start} to {plan.title}: {why}."
-    unloads = [step for step in steps if step.action == "unload"]
+    unloads = plan.unloads
     brokers = {step.destination for step in unloads if step.destination is not None}
     stay = len(plan.steps) - len(steps)
     cut = f"cut {count(len(steps) - len(unloads), 'bundle')} and " if len(steps) > len(unloads) else ""

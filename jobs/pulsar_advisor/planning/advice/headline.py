@@ -44,7 +44,7 @@ def advice_sentence(
     """
     if plan is not None:
         sentence = plan_sentence(plan, floor_ratio)
-        return f"{sentence}{_what_else(uneven, by_itself)}" if only_splits(plan) else sentence
+        return f"{sentence}{_what_else(uneven, by_itself)}" if not plan.unloads else sentence
     if none_judged(scores, refusals):
         lack = f"{refusals[0].missing} is missing ({refusals[0].reason})" if refusals else str(scores[0].error)
         return f"No unload can be judged: {lack.removesuffix('.')}."
@@ -84,16 +84,10 @@ def none_judged(scores: Collection[Score], refusals: Iterable[Refusal]) -> bool:
     return bool(scores) and all(row.error is not None or row.why_nothing in refused for row in scores)
 
 
-def only_splits(plan: Plan) -> bool:
-    """Whether nothing that a plan can carry out moves any load."""
-    return all(step.action == "split" for step in plan.executable_steps)
-
-
 def plan_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
     """What the executable steps of a plan do and gain; less than the noise floor doesn't count as a gain."""
-    steps = plan.executable_steps
-    unloads = [step for step in steps if step.action == "unload"]
-    splits = [step for step in steps if step.action == "split"]
+    unloads = plan.unloads
+    splits = [step for step in plan.executable_steps if step.action == "split"]
     if not unloads:
         before = plan.predicted.before
         busiest = busiest_of(before)

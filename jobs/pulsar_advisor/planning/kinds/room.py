@@ -31,7 +31,7 @@ from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.cluster.isolation_policies import NO_POLICY
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load, usage_that_moves, with_usage_of_rates
-from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, usage_ratios, weighted_maximum
+from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, WEIGHT_KEYS, usage_ratios, weighted_maximum
 from pulsar_advisor.placement.anti_affinity import NO_GROUP, namespaces_at
 from pulsar_advisor.placement.filters import (
     Candidates,
@@ -56,9 +56,6 @@ ROOM_KEYS: Final = (
     *WEIGHT_KEYS,
 )
 """Setting keys that determine the room, besides those of the filters."""
-
-_ROUNDING: Final = 1e-6
-"""Ratio: Pulsar's binary32 figures are off by less, so that 30 of 100 is more than 30 %."""
 
 
 @dataclass(frozen=True)
@@ -322,7 +319,7 @@ class Room:
         if not len(rows):
             return NOWHERE
         usage = self.ratios(self.most[rows] + self._at_most(bundle, rows), rows)
-        fits = np.flatnonzero(usage <= self.ceiling[rows] + _ROUNDING)
+        fits = np.flatnonzero(usage <= self.ceiling[rows] + ROUNDING_RATIO)
         if not len(fits):
             return Place(NO_ROW, float(usage.min()))
         best = fits[np.argmax(usage[fits]) if fullest else np.argmin(usage[fits])]

@@ -87,7 +87,7 @@ def usage_change(plan: Plan) -> str:
     worst = plan.predicted.after.highest_maximum_ratio
     now, then = ("unknown" if ratio is None else f"{ratio:.1%}" for ratio in (before, after))
     change = f"stays at {now}" if before is not None and now == then else f"{now} → {then}"
-    if after is None or worst is None or worst - after <= DEFAULT_RATIO + _ROUNDING or not _moves(plan):
+    if after is None or worst is None or worst - after <= DEFAULT_RATIO + _ROUNDING or not plan.unloads:
         return change
     return f"{change}, at worst {worst:.1%}"
 
@@ -106,12 +106,8 @@ def _splits(plan: Plan) -> Iterator[str]:
         yield f"it splits {count(splits, 'bundle')}, which can't be undone"
 
 
-def _moves(plan: Plan) -> bool:
-    return any(step.action == "unload" for step in plan.executable_steps)
-
-
 def _worse(plan: Plan) -> Iterator[str]:
-    if not _moves(plan):
+    if not plan.unloads:
         return
     before, after = plan.predicted.before, plan.predicted.after
     highest = _highest_ratio_after(plan)
