@@ -1,10 +1,10 @@
 """`MinimalMoveShedder`, our own strategy: bring the busiest broker near the mean with the fewest moved bundles.
 
-No broker is to end above 1.10 times the mean usage of the brokers as found. A bundle that alone exceeds this stays
-where it is, and a broker that can't get there by giving gets a ceiling of 1.10 times the usage that stays with it. Of
-all moves that reach this it takes the fewest, so it names destinations itself. If it finds none, it raises 1.10 in
-steps of 0.05 until it does. What moves with a bundle follows the `proportional` model, so every resource is a linear
-sum. Bound, heuristic and optimum are in `fewest_moves`.
+No broker is to end above 1.10 times the mean usage of the brokers as found, each counted by its CPU limit. A bundle
+that alone exceeds this stays where it is, and a broker that can't get there by giving gets a ceiling of 1.10 times the
+usage that stays with it. Of all moves that reach this it takes the fewest, so it names destinations itself. If it finds
+none, it raises 1.10 in steps of 0.05 until it does. What moves with a bundle follows the `proportional` model, so every
+resource is a linear sum. Bound, heuristic and optimum are in `fewest_moves`.
 
 It moves only what is safe without further review: never what Pulsar's own shedders leave alone, what validation found
 unfit, what is being split, or what isolation policies and anti-affinity groups rule.
@@ -36,7 +36,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.load.load_data import Exclusion, load_data
 from pulsar_advisor.model.load.proportional import usage_of
-from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
+from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, mean_by_cpu_limit
 from pulsar_advisor.model.strategy.decision import Figure, SheddingDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, about_brokers, no, vocabulary, yes
@@ -278,7 +278,7 @@ class _Goal:
 
 def _goal(load: MovableLoad, settings: LoadBalancerSettings) -> _Goal:
     usage, per_unit = _usage(load, settings)
-    mean = max(0, int(usage[load.fit].max(axis=1).sum()) // max(int(load.fit.sum()), 1))
+    mean = max(0, int(mean_by_cpu_limit(usage.max(axis=1), load.limit, load.fit)))
     least_per_unit = np.where(load.receives.any(), per_unit[load.receives].min(axis=0, initial=np.inf), 0.0)
     alone = whole_ppm(load.moved, least_per_unit).max(axis=1)
     movable = np.flatnonzero((load.exclusion == BundleOutcome.NOT_NEEDED) & (alone <= mean * TARGET_PERCENT // 100))

@@ -173,12 +173,21 @@ def test_a_broker_whose_limit_is_next_to_nothing_is_no_destination() -> None:
     assert {destination for _, _, destination in moves_of(state, decision)} <= {"c"}
 
 
-def test_a_resource_without_a_limit_counts_as_idle() -> None:
+def test_a_broker_without_a_cpu_limit_does_not_count_in_the_mean() -> None:
     state = state_of({**HOT, "b": float("inf")}, HOT_BUNDLES)
     limit = state.brokers.limit.copy()
     limit[1, 0] = 0.0
     decision = answer(replace(state, brokers=replace(state.brokers, limit=limit)))
-    assert decision.figures["mean_usage_ratio"] == pytest.approx(130 / 300, abs=1e-6)
+    assert decision.figures["mean_usage_ratio"] == pytest.approx(130 / 200, abs=1e-6)
+
+
+def test_in_the_mean_brokers_count_by_their_cores() -> None:
+    state = state_of({"a": 60.0, "b": 60.0}, {"a": [10.0] * 6, "b": [60.0]})
+    limit = state.brokers.limit.copy()
+    limit[1, 0] = 300.0
+    decision = answer(replace(state, brokers=replace(state.brokers, limit=limit)))
+    assert decision.figures["mean_usage_ratio"] == pytest.approx(0.3, abs=1e-6)
+    assert len(decision.bundle) == 3
 
 
 def test_a_cluster_without_brokers_that_report_has_no_answer() -> None:

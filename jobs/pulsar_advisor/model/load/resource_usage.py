@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster.cluster_state import MEMORY, RESOURCES, Floats, LoadManagerKind
+from pulsar_advisor.model.cluster.cluster_state import CPU, MEMORY, RESOURCES, Booleans, Floats, LoadManagerKind
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 
 WEIGHT_KEYS: Final = (
@@ -58,6 +58,17 @@ def weighted_maximum(usage: Floats, limit: Floats, settings: LoadBalancerSetting
     The heap counts up to 2.11 only. A NaN share is ignored.
     """
     return _greatest(_weighted_shares(usage, limit, settings))
+
+
+def mean_by_cpu_limit(usage: npt.NDArray[np.number], limit: Floats, counted: Booleans) -> float:
+    """The mean of the usages of these brokers, 0 of none; that of one without a CPU limit isn't known.
+
+    A broker counts by its CPU limit: what moves is work, so that the mean stays where it is when bundles move.
+    """
+    cpu = np.where(counted & np.isfinite(limit[:, CPU]), np.maximum(limit[:, CPU], 0.0), 0.0)
+    if not cpu.any():
+        return float(usage[counted].mean()) if counted.any() else 0.0
+    return float(np.average(usage[counted], weights=cpu[counted] / cpu.max()))
 
 
 def weighted_maximum_with_heap(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:

@@ -31,7 +31,13 @@ from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.cluster.isolation_policies import NO_POLICY
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load, usage_that_moves, with_usage_of_rates
-from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, WEIGHT_KEYS, usage_ratios, weighted_maximum
+from pulsar_advisor.model.load.resource_usage import (
+    ROUNDING_RATIO,
+    WEIGHT_KEYS,
+    mean_by_cpu_limit,
+    usage_ratios,
+    weighted_maximum,
+)
 from pulsar_advisor.placement.anti_affinity import NO_GROUP, namespaces_at
 from pulsar_advisor.placement.filters import (
     Candidates,
@@ -234,15 +240,8 @@ class Room:
         return float(self.most_of(np.flatnonzero(self.fit)).max(initial=0.0))
 
     def mean_ratio(self) -> float:
-        """The mean usage (ratio) of the fit brokers, as found; that of one without a CPU limit isn't known.
-
-        A broker counts by its CPU limit: what moves is work, so that the mean stays where it is when bundles move.
-        """
-        limit = self.state.brokers.limit[:, CPU]
-        known = self.fit & (limit > 0)
-        if known.any():
-            return float(np.average(self.usage_at_first[known], weights=limit[known] / limit[known].max()))
-        return float(self.usage_at_first[self.fit].mean()) if self.fit.any() else 0.0
+        """The mean usage (ratio) of the fit brokers, as found."""
+        return mean_by_cpu_limit(self.usage_at_first, self.state.brokers.limit, self.fit)
 
     def staying(self, brokers: Rows, base_cpu: Floats) -> tuple[Floats, Floats]:
         """(k, 5) each: the usage of brokers (rows), unknown parts as zero, and the part that no bundle takes along.
