@@ -17,7 +17,7 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW, RESOURCES, ClusterState, Floats, possible
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, usage_that_moves
-from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.model.load.resource_usage import mean_by_cpu_limit, usage_ratios, weighted_maximum
 from pulsar_advisor.planning.usage.scalable_topics import cure
 from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
 
@@ -76,7 +76,7 @@ def hot_topics(state: ClusterState, settings: LoadBalancerSettings, base: BaseLo
 
     alone = usage(needs)
     at_least = usage(usage_that_moves(state, base.greatest, topics.traffic[held], owner))
-    fair = TARGET_OF_MEAN * float(weighted_maximum(brokers.usage[fit], brokers.limit[fit], settings).mean())
+    fair = TARGET_OF_MEAN * mean_by_cpu_limit(usage_ratios(brokers, settings), brokers.limit, fit)
     hot = np.flatnonzero(alone > fair)
     hottest = hot[np.lexsort((held[hot], -alone[hot]))].tolist() if fair > 0 else []
 

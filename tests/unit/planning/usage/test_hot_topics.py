@@ -51,6 +51,13 @@ def test_a_topic_above_the_fair_share_is_named_with_the_partitions_that_help() -
     assert "holds no other loaded topic" in hot.sentence
 
 
+def test_the_fair_share_is_of_all_cores() -> None:
+    state = serving([90], [30])
+    state.brokers.limit[1, 0] = 150.0
+    [hot] = found(state)
+    assert (hot.alone_ratio, hot.fair_ratio) == (pytest.approx(0.6), pytest.approx(1.1 * 120 / 250))
+
+
 @pytest.mark.parametrize("impossible", [1e300, np.inf, np.nan, -1e300])
 def test_a_topic_whose_figures_no_machine_can_have_is_not_called_hot(impossible: float) -> None:
     state = serving([10] * 6, [10])
