@@ -11,7 +11,7 @@ from pulsar_advisor.model.configuration.class_names import PACKAGE
 from pulsar_advisor.model.load.resource_usage import overload_usage
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
 from pulsar_advisor.planning.questions.smallest_change import at_most
-from pulsar_advisor.shedding.threshold_shedder import MARGIN
+from pulsar_advisor.shedding.threshold_shedder import LOWER_BOUNDARY_FACTOR, MARGIN
 from pulsar_advisor.shedding.uniform_load_shedder import ALMOST_ZERO, NO_MINIMUM, SEPARATE_DIMENSIONS
 
 
@@ -37,8 +37,16 @@ def idle_broker_is_noticed(case: Case) -> Violation | None:
     return Violation(
         f"{case.broker(idlest)} is at {case.usage[idlest]:.1%}, the mean is {mean:.1%}, and no broker is "
         f"{threshold:.0%} above the mean",
-        {"lowerBoundarySheddingEnabled": "true"},
+        {"lowerBoundarySheddingEnabled": "true", **_least_for_idle(case, threshold)},
     )
+
+
+def _least_for_idle(case: Case, threshold: float) -> dict[str, str]:
+    """The least throughput worth shedding with which the busiest broker gives to an idle one; nothing if it does."""
+    wanted = float(case.throughput[case.usage.argmax()]) * threshold * LOWER_BOUNDARY_FACTOR / MIB
+    if not 0 < wanted < case.settings.load_balancer_bundle_unload_min_throughput_threshold:
+        return {}
+    return {"loadBalancerBundleUnloadMinThroughputThreshold": f"{at_most(wanted):.15g}"}
 
 
 @rule(

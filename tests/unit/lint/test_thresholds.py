@@ -19,9 +19,20 @@ def test_ten_busy_brokers_and_an_idle_one_need_the_lower_boundary() -> None:
     found = rule.find(case(*TEN_BUSY_ONE_IDLE))
     assert found is not None
     assert found.sentence.startswith("b11:8080 is at 0.0%, the mean is 72.7%")
-    assert found.change == {"lowerBoundarySheddingEnabled": "true"}
+    assert found.change["lowerBoundarySheddingEnabled"] == "true"
     assert rule.find(case(*TEN_BUSY_ONE_IDLE, settings=found.change)) is None
     assert rule.find(case(50, 45, 40)) is None
+
+
+def test_a_busy_broker_gives_to_an_idle_one_only_as_much_as_is_worth_shedding() -> None:
+    """Of 80 MiB/s the lower boundary sheds half of ten percent."""
+    found = thresholds.idle_broker_is_noticed.find(case(*TEN_BUSY_ONE_IDLE))
+    assert found is not None
+    assert found.change["loadBalancerBundleUnloadMinThroughputThreshold"] == "4"
+    much = [broker(f"b{number}:8080", usage, 3 * usage) for number, usage in enumerate(TEN_BUSY_ONE_IDLE, start=1)]
+    found = thresholds.idle_broker_is_noticed.find(case(brokers=much))
+    assert found is not None
+    assert found.change == {"lowerBoundarySheddingEnabled": "true"}
 
 
 def broker(name: str, cpu: float, mib_per_s: float, msg_per_s: float = 0) -> BrokerRow:
