@@ -298,7 +298,7 @@ class World:
 
         with (
             mock.patch.object(held_run, "this_process", lambda: replace(me, id=self.running)),
-            mock.patch.object(held_run, "renewed", lambda *_: nullcontext()),
+            mock.patch.object(held_run, "repeated", lambda *_: nullcontext()),
             mock.patch.object(runs, "has_ended", lambda holder: holder.id not in self.living),
             mock.patch.object(rolls, "_recorded", remembered),
         ):
