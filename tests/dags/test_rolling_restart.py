@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import threading
@@ -13,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dags.conftest import Answer, RunDag, Stages
 from dags.test_rebalance import last_request
@@ -32,7 +33,7 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.operators import roll as operator
 from pulsar_advisor_airflow.triggers import roll as trigger
 from unit.execution.doubles import make_plan, unload_step
-from unit.execution.roll.doubles import OLIVE, ORDER, RestartedCluster, roll_of, roll_plan, rolled
+from unit.execution.roll.doubles import OLIVE, ORDER, RestartedCluster, drained, go_on_after, roll_of, roll_plan, rolled
 
 pytestmark = pytest.mark.airflow
 
@@ -113,6 +114,25 @@ def test_every_broker_is_drained_and_restarted_under_one_approval(
     assert round((approval.expires_at_ms - approval.at_ms) / 3_600_000, 2) == 24
     turns = [call for call in stages.calls if call.startswith("turn")]
     assert [call.rpartition("--left=")[2] for call in turns] == [",".join(ORDER[1:]), ORDER[2]]
+
+
+def test_the_task_fails_while_a_later_turn_goes_on_without_it(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks, said = itertools.count(0, 100), list[str]()
+    monkeypatch.setattr(tasks, "_has_begun", lambda: True)
+    monkeypatch.setattr(tasks, "monotonic", lambda: next(ticks))
+    monkeypatch.setattr(tasks, "sleep", lambda _s: None)
+    with closing(stages.ledger()) as ledger:
+        roll = drained(ledger, "demo")
+
+        def end_of_its_task() -> None:
+            with pytest.raises(AirflowException) as failed:
+                tasks.restore_guard("demo", {"digest": roll.digest})
+            said.append(str(failed.value))
+
+        roll.cluster.once("before the call", end_of_its_task)
+        roll.cluster.restart(ORDER[0])
+        go_on_after(roll, ORDER[0])
+    assert said == ["run 2 goes on, though its task has ended: the cluster's balancer is off"]
 
 
 def test_a_brokers_name_does_not_control_the_terminal_that_shows_the_triggerers_log(

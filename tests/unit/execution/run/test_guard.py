@@ -165,7 +165,7 @@ def test_a_restoring_call_is_not_repeated_once_another_run_has_switched_the_sett
 
     cluster.mistaken_once("send", busy_while_a_run_begins)
     restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
-    assert cluster.overrides == {SHEDDING: OFF}
+    assert cluster.overrides == BOTH_OFF
 
 
 def test_a_run_that_is_aborted_just_before_it_switches_a_setting_off_leaves_it_on(
