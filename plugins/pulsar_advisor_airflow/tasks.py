@@ -505,7 +505,8 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
         if plan and _has_begun():
             give_up(ledger, plan["digest"])
             going_on = _await_end(ledger, plan["digest"])
-            runs = {run.id for run in runs_of_roll(ledger, plan["digest"])}  # an earlier turn's may have switched it off
+            # Also an earlier turn's: what it has switched off, the next ones keep off.
+            runs = {run.id for run in runs_of_roll(ledger, plan["digest"])}
             if going_on is not None and any(switch.run in runs for switch in switched_off(ledger)):
                 raise AirflowException(
                     f"run {going_on} goes on, though its task has ended: the cluster's balancer is off"
