@@ -79,6 +79,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> Json:
         """The roll's digest, how many bundles it moved, and the ledger's last event."""
+        given_plan(self.plan)
         show_begun(self, context)
         return self._carried_on(context)
 
