@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
@@ -165,7 +166,11 @@ class Guard:
         if is_open and not _is_off(self.cluster.override(switch.setting)):
             self._note(_look_later(switch))
             return
-        what = _restore(switch, self.ledger, self.cluster, self.progress, self.clock)
+
+        def is_ours() -> bool:
+            return not self.run.is_overtaken() and switch in switched_off(self.ledger, self.run.cluster_name)
+
+        what = _restore(switch, self.ledger, self.cluster, self.progress, self.clock, is_ours)
         self.notes += [what] if what else []
 
     def _note(self, what: str) -> None:
@@ -192,7 +197,8 @@ def restore_what_was_left(
     failed: ClusterUnreachable | None = None
     for switch in left_off(ledger, cluster_name):
         # To restore one takes seconds: meanwhile another process may have done it, and a run switched it off again.
-        if switch not in left_off(ledger, cluster_name):
+        is_ours = partial(_is_left_off, switch, ledger, cluster_name)
+        if not is_ours():
             continue
         if not is_expected:
             progress(warning(switch, cluster_name))
@@ -205,7 +211,7 @@ def restore_what_was_left(
             if may_still_act(ledger, switch) and not _is_off(_seen(cluster, switch.setting, _is_off, clock)):
                 progress(_look_later(switch))
             else:
-                _restore(switch, ledger, cluster, progress, clock, decided_by)
+                _restore(switch, ledger, cluster, progress, clock, is_ours, decided_by)
         except ClusterUnreachable as error:
             failed = error
     if failed is not None:
@@ -232,6 +238,10 @@ def left_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[Switch
     it: that one restores it.
     """
     return [switch for switch in switched_off(ledger, cluster_name) if not _is_kept(ledger, switch)]
+
+
+def _is_left_off(switch: SwitchedOff, ledger: Ledger, cluster_name: str) -> bool:
+    return switch in left_off(ledger, cluster_name)
 
 
 def left_off_by_cluster(ledger: Ledger) -> Mapping[str, Sequence[SwitchedOff]]:
@@ -283,14 +293,18 @@ def _restore(
     cluster: ClusterPort,
     progress: Progress,
     clock: Clock,
+    is_ours: Callable[[], bool],
     decided_by: Person | None = None,
 ) -> str | None:
-    """As `_restore_once`; once more if the cluster can't be read, as one bad answer must not leave a setting off."""
+    """As `_restore_once`; once more if the cluster can't be read, as one bad answer must not leave a setting off.
+
+    But only while it `is_ours` to restore: a run may have begun meanwhile that needs it off.
+    """
     try:
-        return _restore_once(switch, ledger, cluster, progress, clock, decided_by)
+        return _restore_once(switch, ledger, cluster, progress, clock, is_ours, decided_by)
     except ClusterUnreachable:
         clock.sleep(_POLL_S)
-        return _restore_once(switch, ledger, cluster, progress, clock, decided_by)
+        return _restore_once(switch, ledger, cluster, progress, clock, is_ours, decided_by) if is_ours() else None
 
 
 def _restore_once(
@@ -299,6 +313,7 @@ def _restore_once(
     cluster: ClusterPort,
     progress: Progress,
     clock: Clock,
+    is_ours: Callable[[], bool],
     decided_by: Person | None,
 ) -> str | None:
     """Put back a setting that is still as the guard left it; returns in words what differs from before."""
@@ -315,7 +330,7 @@ def _restore_once(
             f"left no mark of their own). To put it back or leave it: {reader().decide_about_balancer}"
         )
     if now == ours:
-        reply, now = _set(cluster, setting, ours, before, clock, lambda _last: _is_open(switch, ledger))
+        reply, now = _set(cluster, setting, ours, before, clock, lambda _last: is_ours())
         if now == ours:
             return say(f"ATTENTION: {setting} is still {_value(now)}: {reply.in_words}; put back {_value(before)}")
     how = f", as {decided_by} decided" if decided_by else ""
@@ -325,7 +340,7 @@ def _restore_once(
         instead = _common_value(switch.effective)
         # Read again: somebody may have set it while the brokers had their time.
         if behind and now is None and instead is not None and cluster.override(setting) is None:
-            _, now = _set(cluster, setting, None, instead, clock, lambda _last: _is_open(switch, ledger))
+            _, now = _set(cluster, setting, None, instead, clock, lambda _last: is_ours())
             behind = _lagging(switch, now, cluster, clock)
             how += ", set instead of deleted, which the brokers don't notice (apache/pulsar#22673)"
         if behind:
@@ -339,12 +354,6 @@ def _restore_once(
     record_switched_back(ledger, switch, f"restored: {_value(now)}{how}")
     progress(f"{setting} is restored: {_value(now)}{how}")
     return f"{setting} is {_value(now)}{how}" if now != before else None
-
-
-def _is_open(switch: SwitchedOff, ledger: Ledger) -> bool:
-    """Whether it is still recorded as off by this switch: a run that has switched it off since needs it off."""
-    of_cluster = switched_off(ledger, run_by_id(ledger, switch.run).cluster_name)
-    return any(one.event == switch.event for one in of_cluster)
 
 
 def _seen(cluster: ClusterPort, setting: str, expected: Callable[[str | None], bool], clock: Clock) -> str | None:

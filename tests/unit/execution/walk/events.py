@@ -205,7 +205,8 @@ OF_RUNS: Final[Menus] = {
     "wait": (UNREADABLE, *ENDS, *OTHERS, *LAPSES),
 }
 OF_RESTORING: Final[Menus] = {
-    "on": (DIES, LOST, UNREADABLE, Runs(go_on), Runs(go_on)),
+    "begin": (Happens(fail, ("busy", 1)), LATE),
+    "on": (DIES, LOST, LATE, UNREADABLE, Runs(go_on), Runs(go_on)),
     "switched back": (DIES, Runs(go_on)),
 }
 """What happens after what a process did, where it matters most: the longer a menu, the more often."""
@@ -232,7 +233,7 @@ def troubled(random: Random, commands: Sequence[Command], menus: Menus) -> Event
         did = random.choice([did for did, menu in menus.items() for _ in menu])
         nth = 1 if did in ("begin", "run done") else random.choice((1, 2))
         at = At(did, nth, random.choice((0, 1)), random.choice(menus[did]))
-        # A turn looks at the balancer once more after its moves; what somebody does to it later is theirs to mind.
-        if at.since == 0 or at.event != BACK:
+        # Nobody can look and call at once: what happens between the two can't be known.
+        if at.since == 0 or at.event not in (BACK, Runs(go_on)):
             troubles.append(at)
     return Runs(random.choice(commands), tuple(troubles))

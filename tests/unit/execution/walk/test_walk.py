@@ -25,6 +25,7 @@ from unit.execution.walk.events import (
     EXPIRES,
     LATE,
     SHED,
+    UNREADABLE,
     WITHDRAWN,
     Happens,
     Runs,
@@ -69,6 +70,13 @@ PAST: Final[dict[str, list[Event]]] = {
         LEFT_OFF,
         Happens(wait, (60,)),
         Runs(restore, (At("switched back", 1, 0, Runs(go_on)),)),
+    ],
+    "it is restored again over the next roll, as an answer was lost": [
+        Runs(end_roll, (At("on", 1, 0, Runs(go_on)), At("on", 1, 0, UNREADABLE))),
+    ],
+    "the call that restores it acts after the next turn has begun": [
+        Runs(pause_roll, (At("begin", 1, 0, LATE),)),
+        Runs(go_on),
     ],
     "a drained broker's approval expires": [Runs(go_on), EXPIRES, Runs(restore)],
     "a roll is paused before its broker is seen to be empty": [

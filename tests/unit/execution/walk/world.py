@@ -55,7 +55,7 @@ HOUR_S: Final = 3600
 UNLOADS_LATE_S: Final = 40.0
 """When a late unload acts: before its process may give it up."""
 SWITCHES_LATE_S: Final = 100.0
-"""When a late call acts that switches the balancer off: before it counts as lost."""
+"""When a late call about the balancer acts: before it counts as lost."""
 THROTTLE: Final = ApplyThrottle(max_age_s=MAX_AGE.greatest, on_drift="skip", pause_s=1.0, canary_hold_s=2.0, guard=True)
 
 Outage = Literal["", "busy", "refused", "unanswered", "late", "unreadable"]
@@ -112,11 +112,10 @@ class Pulsar(RestartedCluster):
         return bool(self._later)
 
     def send(self, write: Unload | Split | Override) -> Reply:
-        outage, is_on = self.present, isinstance(write, Override) and write.value != OFF
+        outage = self.present
         if outage in ("busy", "refused", "unreadable"):
             return Reply(503, "busy") if outage == "busy" else Reply(None, "connection refused")
-        # A call that switches the balancer on again isn't waited for: one that is late may disturb the next run.
-        if outage == "late" and not is_on:
+        if outage == "late":
             self.later(SWITCHES_LATE_S if isinstance(write, Override) else UNLOADS_LATE_S, lambda: self.act(write))
         else:
             self.act(write)
