@@ -22,12 +22,6 @@ from pulsar_advisor.storage.process import Process, has_ended
 PARKED_AT_MS: Final = 0
 """The heartbeat of an active run that no process holds."""
 
-
-def kind_of_end(state: RunState) -> str:
-    """The kind of the event that ends a run in this state."""
-    return f"run {state}"
-
-
 NOT_DRAINED: Final = "not drained"
 DRAINED: Final = "drained"
 """Kinds of events: what the last look at the brokers that a finished plan drains found."""
@@ -35,6 +29,11 @@ DRAINED: Final = "drained"
 LEASE_MS: Final = 180_000
 """`--resume` may take over a run whose holder hasn't renewed its lease for this long. Longer than the longest call: an
 unload may take a broker 60 s."""
+
+
+def kind_of_end(state: RunState) -> str:
+    """The kind of the event that ends a run in this state."""
+    return f"run {state}"
 
 
 def run_by_id(ledger: Ledger, run_id: int) -> Run:

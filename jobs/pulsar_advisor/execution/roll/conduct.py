@@ -42,12 +42,12 @@ from pulsar_advisor.execution.ledger.rolls import (
     take_up,
 )
 from pulsar_advisor.execution.ledger.runs import abort_runs
-from pulsar_advisor.execution.ledger.switches import MAY_ACT_MS, settled_at_ms
+from pulsar_advisor.execution.ledger.switches import settled_at_ms
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.back import Drained, not_yet
 from pulsar_advisor.execution.roll.progress import Progress, moves_in_all, progress_of
 from pulsar_advisor.execution.run.emptied import left_on
-from pulsar_advisor.execution.run.guard import SETTLING_POLL_S, left_off, restore_what_was_left, why_not_off
+from pulsar_advisor.execution.run.guard import left_off, restore_what_was_left, wait_until_settled, why_not_off
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
 from pulsar_advisor.execution.run.preconditions import foreign, stale
 from pulsar_advisor.model.errors import AdvisorError, Refused
@@ -225,14 +225,15 @@ def _settle_balancer(roll: Roll, seen: Progress) -> None:
     Raises `Refused` if the roll is to stop meanwhile.
     """
     settled_ms = settled_at_ms(roll.ledger, roll.plan.identity.cluster_name)
-    deadline_s, is_said = roll.clock.monotonic_s() + MAY_ACT_MS / 1000, False
-    while roll.ledger.now_ms() < settled_ms and roll.clock.monotonic_s() < deadline_s:
-        if not is_said:
-            roll.progress("a call of an earlier run may still switch the cluster's own balancer on: waiting")
-            is_said = True
-        if reason := roll.why_stop():
-            raise Refused(f"{_whose_turn(seen)}; {reason}")
-        roll.clock.sleep(SETTLING_POLL_S)
+    reason = wait_until_settled(
+        lambda: roll.ledger.now_ms() < settled_ms,
+        "a call of an earlier run may still switch the cluster's own balancer on: waiting",
+        roll.why_stop,
+        roll.progress,
+        roll.clock,
+    )
+    if reason:
+        raise Refused(f"{_whose_turn(seen)}; {reason}")
 
 
 def _require_balancer_off(roll: Roll, seen: Progress) -> None:

@@ -49,7 +49,7 @@ _EARLIER_OFF: Final = "false"
 TAKES_EFFECT_S: Final = 5
 """How long brokers get to apply a changed setting; real ones took under a second."""
 _POLL_S: Final = 0.5
-SETTLING_POLL_S: Final = 1.0
+_SETTLING_POLL_S: Final = 1.0
 
 
 @dataclass
@@ -134,18 +134,15 @@ class Guard:
         If it acted during this run, or after it, nothing would show that: it writes what this run does. Raises
         `Refused` if the run is to end meanwhile.
         """
-        deadline_s, is_said = self.clock.monotonic_s() + MAY_ACT_MS / 1000, False
 
-        def has_acted() -> bool:
-            return _is_off(_seen(self.cluster, earlier.setting, lambda now: not _is_off(now), self.clock))
+        def may_act() -> bool:
+            return may_still_act(self.ledger, earlier) and not _is_off(
+                _seen(self.cluster, earlier.setting, lambda now: not _is_off(now), self.clock)
+            )
 
-        while may_still_act(self.ledger, earlier) and self.clock.monotonic_s() < deadline_s and not has_acted():
-            if not is_said:
-                self.progress(f"{_may_act(earlier)}; waiting until it can't")
-                is_said = True
-            if reason := self.interruption():
-                raise Refused(reason)
-            self.clock.sleep(SETTLING_POLL_S)
+        said = f"{_may_act(earlier)}; waiting until it can't"
+        if reason := wait_until_settled(may_act, said, self.interruption, self.progress, self.clock):
+            raise Refused(reason)
 
     def _end(self) -> None:
         if self.run.is_overtaken() or self.is_handed_on:
@@ -266,6 +263,24 @@ def warning(switch: SwitchedOff, cluster_name: str) -> str:
         f"ATTENTION: {switch.setting} of cluster '{cluster_name}' was switched off by run {switch.run} and not put "
         f"back (it was {_value(switch.before)})"
     )
+
+
+def wait_until_settled(
+    may_act: Callable[[], bool], said: str, interruption: Interruption, progress: Progress, clock: Clock
+) -> str | None:
+    """Wait while a call without a known answer may still act; returns why this process is to end meanwhile, if it is.
+
+    `said` is reported once if there is anything to wait for.
+    """
+    deadline_s, is_said = clock.monotonic_s() + MAY_ACT_MS / 1000, False
+    while clock.monotonic_s() < deadline_s and may_act():
+        if not is_said:
+            progress(said)
+            is_said = True
+        if reason := interruption():
+            return reason
+        clock.sleep(_SETTLING_POLL_S)
+    return None
 
 
 def why_not_off(cluster: ClusterPort, clock: Clock) -> str | None:
