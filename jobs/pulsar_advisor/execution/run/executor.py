@@ -78,14 +78,15 @@ def carry_out(run: OngoingRun) -> None:
 
 
 def _await_canary_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
-    """Before the second step, wait until the first has held for the approved time, even if the run ended meanwhile."""
+    """Wait until the first step that was confirmed has held for the approved time, even if the run ended meanwhile."""
     records = run.held.steps()
-    tried = [step for step in steps if records[step.id].attempts]
-    if len(tried) != 1 or not records[tried[0].id].is_confirmed:
+    confirmed = [step for step in steps if records[step.id].is_confirmed]
+    if len(confirmed) != 1:
         return
+    [step] = confirmed
+    record = records[step.id]
     events = run.ledger.events(run.held.digest, run.held.id)
-    if any(event.kind == HOLD_CUT_SHORT and event.step_id == tried[0].id for event in events):
-        [step], record = tried, records[tried[0].id]
+    if any(event.kind == HOLD_CUT_SHORT and event.step_id == step.id for event in events):
         # The boundaries of a split are checked before each later step of its namespace.
         again = hold_again(run, step, record) if step.action == "unload" else wait(run, hold_left_s(run, record))
         take_turns(run, [again])

@@ -222,6 +222,19 @@ def test_a_first_step_holds_its_whole_time_though_its_run_was_interrupted(ledger
     assert sent_s(ledger, plan) == [0, BRISK.canary_hold_s]
 
 
+def test_so_does_the_first_one_that_succeeds(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, wide_plan())
+    widen(cluster).lands_on = lambda _unload: None
+    run(plan, ledger, cluster)
+    failed = len(cluster.writes)
+    cluster.lands_on = lambda unload: unload.destination
+    sigterm = "ended by SIGTERM"
+    run(plan, ledger, cluster, resume=True, interruption=lambda: sigterm if len(cluster.writes) > failed else None)
+    run(plan, ledger, cluster, resume=True, pause_s=0.0)
+    first, second, *_ = sent_s(ledger, plan)[failed:]
+    assert second - first == BRISK.canary_hold_s
+
+
 def test_a_first_step_that_held_its_time_is_not_waited_for_again(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
     held_ms = cluster.time.ms + 1000 * BRISK.canary_hold_s
