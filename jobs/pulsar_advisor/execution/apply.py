@@ -25,6 +25,7 @@ from pulsar_advisor.execution.ledger.runs import (
     abort_runs,
     end_unheld_run,
     is_held,
+    is_parked,
     record_drained,
     runs_of_plan,
 )
@@ -169,6 +170,8 @@ def _applied(
             end_unheld_run(ledger, digest, str(refused))
         telemetry.refused()
         raise
+    if unfinished is None or not is_parked(unfinished):  # another process went on meanwhile, and may have sent calls
+        options = replace(options, waited=None)
     before = options.turns_before or frozenset()
     guard = Guard(held, ledger, cluster, progress, clock, before, interruption) if throttle.guard else None
     run = OngoingRun(

@@ -122,6 +122,18 @@ def test_a_crash_after_the_wait_waits_the_whole_time_again(ledger: Ledger, clust
     assert len(cluster.writes) == 1
 
 
+def test_a_wait_counts_no_more_once_another_process_has_sent_calls(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, wide_plan())
+    widen(cluster)
+    walk = legs(plan, ledger, cluster)
+    next(walk)
+    assert wait_of(next(walk)).why == "pause"
+    stopped = {"interruption": lambda: "ended by SIGTERM" if len(cluster.writes) == 2 else None}
+    run(plan, ledger, cluster, resume=True, **{**LONG, "park_from_s": None}, **stopped)
+    assert wait_of(next(walk)).why == "pause"
+    assert len(cluster.writes) == 2
+
+
 def test_a_paused_run_is_parked_until_its_pause_is_lifted(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     cluster.once("after the call", lambda: pause(ledger, plan, ALICE))
     walk = legs(plan, ledger, cluster, canary_hold_s=0.0, pause_s=0.0)
