@@ -64,6 +64,11 @@ def boundaries_after(boundaries: tuple[str, ...], namespace: str, done: Iterable
     return tuple(sorted({*boundaries, *cuts})) if cuts else boundaries
 
 
+def has_bundle(boundaries: Sequence[str], bundle: str) -> bool:
+    """Whether a bundle, by its range, lies between two of a namespace's boundaries, undivided."""
+    return bundle in map("_".join, pairwise(boundaries))
+
+
 def expected_boundaries(step: Step, done: Iterable[Step]) -> tuple[str, ...]:
     """The boundaries a step must find: those in the plan, and those from the plan's finished splits."""
     return boundaries_after(step.expect.boundaries, step.namespace, done)

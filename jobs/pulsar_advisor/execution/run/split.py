@@ -9,7 +9,7 @@ from pulsar_advisor.execution.run.health import check_approval, check_guard
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
-from pulsar_advisor.execution.run.preconditions import call_of, differences
+from pulsar_advisor.execution.run.preconditions import call_of, differences, has_bundle
 from pulsar_advisor.execution.run.turns import Waits
 from pulsar_advisor.execution.run.waiting import check_interruption, first_hold_s, note_cut_short, wait
 from pulsar_advisor.model.plans.plan import Step
@@ -67,7 +67,7 @@ def _conclude_split(
         unresolved(run, step, f"the boundaries can't be read, {seen.why}{answered}")
     if _is_split(step, seen):
         return (yield from _confirm_split(run, step))
-    if seen == before and is_open:
+    if is_open and has_bundle(seen, step.bundle):
         unresolved(run, step, f"the new boundaries did not show{answered}")
     if seen == before:
         return failed(run, step, f"the boundaries have not changed{answered}")

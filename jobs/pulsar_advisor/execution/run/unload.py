@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final, TypeGuard
 
 from pulsar_advisor.execution import telemetry
@@ -16,7 +15,7 @@ from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
 from pulsar_advisor.execution.run.pace import Pace, after_wave
 from pulsar_advisor.execution.run.parking import Parked, Parking
-from pulsar_advisor.execution.run.preconditions import call_of, differences
+from pulsar_advisor.execution.run.preconditions import call_of, differences, has_bundle
 from pulsar_advisor.execution.run.turns import Waits
 from pulsar_advisor.execution.run.waiting import (
     check_interruption,
@@ -236,7 +235,7 @@ def _unowned(run: OngoingRun, step: Step, owner: Unread | None) -> str:
     if owner is not None:
         return f"who owns the bundle can't be read, {owner.why}"
     boundaries = seen_by(lambda: run.cluster.boundaries(step.namespace))
-    if isinstance(boundaries, Unread) or step.bundle in map("_".join, pairwise(boundaries)):
+    if isinstance(boundaries, Unread) or has_bundle(boundaries, step.bundle):
         return "no broker has taken the bundle over"
     return "the bundle is no more: it was split, or its namespace was deleted"
 
