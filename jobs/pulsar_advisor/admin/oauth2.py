@@ -10,7 +10,6 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from http.cookiejar import DefaultCookiePolicy
 from typing import Final, Self, TypeVar
 
 import msgspec
@@ -21,8 +20,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
 from pulsar_advisor.admin.body import TooLarge, read_body
+from pulsar_advisor.admin.http_session import HttpSession
 from pulsar_advisor.admin.secret import Given, Secret, UserPath, secret_source, secret_text
-from pulsar_advisor.admin.time_limit import TimelyAdapter
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 
@@ -104,12 +103,7 @@ class AccessToken:
     ) -> None:
         """`clock` returns monotonic seconds."""
         self._credentials = credentials
-        self._session = requests.Session()
-        self._session.trust_env = False
-        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        self._session.headers["User-Agent"] = user_agent
-        for scheme in ("https://", "http://"):
-            self._session.mount(scheme, TimelyAdapter())
+        self._session = HttpSession(user_agent)
         self._session.verify = str(credentials.tls_ca_file) if credentials.tls_ca_file else True
         self._clock = clock
         self._lock = threading.Lock()

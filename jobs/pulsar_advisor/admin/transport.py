@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Final, Self
 
 import requests
@@ -24,6 +23,7 @@ from pulsar_advisor.admin.answer import TRANSIENT, Answer, error_answer
 from pulsar_advisor.admin.body import read_body
 from pulsar_advisor.admin.clock import clock_difference
 from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.http_session import HttpSession
 from pulsar_advisor.admin.no_answer import NoAnswer, no_answer
 from pulsar_advisor.admin.oauth2 import AccessToken
 from pulsar_advisor.admin.request_budget import RequestBudget
@@ -305,20 +305,14 @@ class _AnyHostName(TimelyAdapter):
         super().init_poolmanager(*args, **kwargs, assert_hostname=False)
 
 
-def _session(connection: AdminConnection) -> requests.Session:
+def _session(connection: AdminConnection) -> HttpSession:
     issuer_ca_file = connection.oauth2.tls_ca_file if connection.oauth2 else None
     require_tls_files(connection.tls_ca_file, connection.tls_cert_file, connection.tls_key_file, issuer_ca_file)
-    session = requests.Session()
-    session.trust_env = False  # brokers are addressed directly, and only with the given credentials
-    session.headers["User-Agent"] = USER_AGENT
+    session = HttpSession(USER_AGENT, TimelyAdapter if connection.tls_verify_hostname else _AnyHostName)
     session.headers["Accept"] = "application/json, text/plain;q=0.9, */*;q=0.1"
-    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     session.verify = str(connection.tls_ca_file) if connection.tls_ca_file else True
     if connection.tls_cert_file and connection.tls_key_file:
         session.cert = (str(connection.tls_cert_file), str(connection.tls_key_file))
-    adapter = TimelyAdapter if connection.tls_verify_hostname else _AnyHostName
-    session.mount("https://", adapter(pool_connections=64, pool_maxsize=16))
-    session.mount("http://", TimelyAdapter(pool_connections=64, pool_maxsize=16))
     return session
 
 

@@ -66,6 +66,7 @@ def importers(libraries: set[str], sources: Sources) -> set[str]:
 
 def test_http_is_spoken_by_the_transport_to_an_oauth2_issuer_and_to_a_webhook_alone(sources: Sources) -> None:
     assert importers(HTTP_LIBRARIES, sources) == {
+        "admin/http_session.py",
         "admin/transport.py",
         "admin/no_answer.py",  # what its errors mean
         "admin/oauth2.py",
