@@ -16,7 +16,7 @@ from upath import UPath
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_moment
 from pulsar_advisor.model.errors import StorageError, UsageError, attempting
 from pulsar_advisor.storage.files import is_local, write_file
-from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, RENEW_EVERY, Lease, is_held, repeated
+from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, RENEW_EVERY, Lease, is_held, read_lease, repeated
 from pulsar_advisor.storage.root import MANIFEST, Root, names_in
 from pulsar_advisor.storage.store_clock import age
 
@@ -132,7 +132,7 @@ def remove_other_files(root: Root, folder: UPath, kept: Collection[str]) -> None
 
 def _is_being_written(folder: UPath) -> bool:
     with suppress(OSError):
-        return is_held((folder / LEASE).read_bytes(), age(folder / LEASE))
+        return is_held(read_lease(folder / LEASE), age(folder / LEASE))
     with suppress(FileNotFoundError):  # no readable lease: just being claimed, or being removed
         return min(age(file) for file in [*folder.iterdir()] or [folder]) <= EXPIRES_AFTER
     return True  # it is being removed at this moment

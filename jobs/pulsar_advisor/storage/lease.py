@@ -7,6 +7,7 @@ age of its file by the store's own clock, since two hosts' clocks may differ.
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 import time
@@ -21,7 +22,7 @@ import msgspec
 from upath import UPath
 
 from pulsar_advisor.model.errors import AdvisorError, Refused, attempting
-from pulsar_advisor.storage.files import is_local, write_file
+from pulsar_advisor.storage.files import is_local, open_file, write_file
 from pulsar_advisor.storage.process import Process, has_ended, this_process
 from pulsar_advisor.storage.store_clock import age
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 LEASE: Final = "lease.json"
 RENEW_EVERY: Final = timedelta(minutes=1)
 EXPIRES_AFTER: Final = timedelta(minutes=15)
+_LARGEST_BYTES: Final = 1 << 16
+"""Of a lease that is read; a whole one has a few hundred."""
 _LOCK_WAIT_S: Final = 5.0
 _LOCK_POLL_S: Final = 0.05
 
@@ -84,13 +87,13 @@ class Lease:
     def is_ours(self) -> bool:
         """Whether the lease file is still the one this claim wrote."""
         with attempting(f"read {self._path}"), suppress(FileNotFoundError):
-            return _written(self._path.read_bytes()).nonce == self._nonce
+            return _written(read_lease(self._path)).nonce == self._nonce
         return False
 
     def give_up(self) -> None:
         """Remove the lease file, unless another process has replaced it."""
         with suppress(FileNotFoundError):
-            content = self._path.read_bytes()
+            content = read_lease(self._path)
             if _written(content).nonce == self._nonce:
                 _take_away(self._path, content)
 
@@ -106,7 +109,7 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
     while not _create(path, lease.content()):
         # Without a file now, its writer has just ended, or has been replaced.
         with attempting(f"take over {path}"), suppress(FileNotFoundError):
-            content = path.read_bytes()
+            content = read_lease(path)
             if is_held(content, age(path)):
                 raise Held(
                     f"{work} by another process now, named in {path}: wait until it ends or, if its host is gone, "
@@ -153,6 +156,14 @@ def repeated(work: Callable[[], None], every_s: float) -> Iterator[None]:
         thread.join()
 
 
+def read_lease(path: UPath) -> bytes:
+    """The content of a lease file. Raises `OSError` for anything but a file: a link may lead nowhere, and stay."""
+    if is_local(path) and path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link", path.path)
+    with open_file(path) as file:
+        return file.read(_LARGEST_BYTES)
+
+
 def is_held(content: bytes, silent_for: timedelta) -> bool:
     """Whether the writer of a lease may still be active; `silent_for` is the age of its file by the store's clock."""
     if silent_for > EXPIRES_AFTER:
@@ -177,7 +188,7 @@ class _Written(msgspec.Struct):
 def _written(content: bytes) -> _Written:
     try:
         return msgspec.json.decode(content, type=_Written)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _Written()
 
 
@@ -213,7 +224,7 @@ def _take_away(path: UPath, content: bytes) -> None:
         if is_local(path):
             with suppress(OSError):
                 _lock(opened.enter_context(path.open("r+b")))
-        if path.read_bytes() == content:
+        if read_lease(path) == content:
             path.unlink()
 
 

@@ -81,6 +81,13 @@ def test_a_folder_without_lease_is_judged_by_its_newest_file(root: Root) -> None
     assert remove_remainders(root) == ["20261121T080002Z"]
 
 
+def test_a_pipe_in_the_place_of_a_lease_is_not_waited_for(root: Root) -> None:
+    folder = root.folder("raw", "20261121T083000Z")
+    folder.mkdir(parents=True)
+    os.mkfifo(f"{folder}/{LEASE}")
+    assert remove_remainders(root) == []
+
+
 def test_a_remainder_that_another_capture_removes_at_the_same_time_is_gone(
     root: Root, dead_process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.storage import files
 from pulsar_advisor.storage.files import (
     LARGEST_FILE_BYTES,
     read_file,
@@ -64,6 +66,18 @@ def test_what_would_block_its_reader_or_never_end_is_not_read(tmp_path: Path, ta
     (tmp_path / "file").symlink_to(target)
     with pytest.raises(StorageError, match=r"can't read .*file: it is not a regular file"):
         read_file(UPath(tmp_path / "file"), "recommend")
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Growing(io.BytesIO):
+        def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+            place = super().seek(offset, whence)
+            if whence == os.SEEK_END:
+                self.write(b" and on and on")
+            return place
+
+    monkeypatch.setattr(files, "open_file", lambda _path: Growing(b"content"))
+    assert read_file(UPath(tmp_path / "file"), "recommend") == b"content"
 
 
 def test_a_file_larger_than_any_is_not_read(tmp_path: Path) -> None:

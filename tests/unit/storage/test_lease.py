@@ -128,6 +128,26 @@ def test_a_process_id_that_was_given_away_again_is_another_process(tmp_path: Pat
         assert files(tmp_path) == [LEASE]
 
 
+@pytest.mark.parametrize("target", ["pipe", "nowhere", "/dev/zero"])
+def test_a_link_in_the_place_of_a_lease_is_not_followed(tmp_path: Path, target: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / LEASE).symlink_to(target)
+    with pytest.raises(StorageError, match=r"lease\.json: it is a link$"), held(UPath(tmp_path), SNAPSHOT, WORK):
+        pytest.fail("it was not held")
+
+
+def test_a_pipe_in_the_place_of_a_lease_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / LEASE)
+    with pytest.raises(StorageError, match="it is not a regular file"), held(UPath(tmp_path), SNAPSHOT, WORK):
+        pytest.fail("it was not held")
+
+
+def test_a_lease_that_is_not_text_is_held_until_it_expires(tmp_path: Path) -> None:
+    (tmp_path / LEASE).write_bytes(b'{"host": "\xff"}')
+    with pytest.raises(Refused), held(UPath(tmp_path), SNAPSHOT, WORK):
+        pytest.fail("it was not held")
+
+
 def overtaken(folder: Path) -> bytes:
     """Another process, which found this one silent, takes its place; its lease."""
     (folder / LEASE).unlink()

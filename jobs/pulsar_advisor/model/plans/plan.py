@@ -344,7 +344,7 @@ def sealed_before(content: bytes, digest: str) -> Sealed:
         raise Refused(f"the file does not hold the plan {digest}: it was changed; make it again with `recommend`")
     try:
         head = msgspec.json.decode(content, type=_Head)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise StorageError(f"the file with the digest {digest} holds no plan: {error}") from error
     return Sealed(content, digest, head.cluster, head.identity.cluster_name, head.snapshot)
 

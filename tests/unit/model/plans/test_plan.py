@@ -62,10 +62,11 @@ def test_what_was_changed_since_it_was_sealed_is_refused() -> None:
             sealed_before(content, digest)
 
 
-def test_what_is_no_plan_is_none_whatever_its_digest() -> None:
-    digest = f"sha256:{hashlib.sha256(b'{}').hexdigest()}"
+@pytest.mark.parametrize("content", [b"{}", b'{"cluster":"\xff"}', b'{"x":' + b"[" * 100_000])
+def test_what_is_no_plan_is_none_whatever_its_digest(content: bytes) -> None:
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
     with pytest.raises(StorageError, match="holds no plan"):
-        sealed_before(b"{}", digest)
+        sealed_before(content, digest)
 
 
 def test_the_bytes_are_canonical() -> None:
