@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from threading import Thread
 from typing import Any, ClassVar, Self
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.exceptions import NoAuthError, NoNodeError
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pulsar_advisor.admin.metadata_store import Node, in_batches
@@ -100,20 +100,23 @@ class ZooKeeperConnection(BaseModel):
         """See `StoreConnection`."""
         client = self.client()
         try:
-            try:
-                with warnings.catch_warnings():
-                    # kazoo suggests to create a missing chroot, which is most likely misspelt; our own error names it.
-                    warnings.filterwarnings("ignore", "No chroot path exists")
-                    client.start(timeout=self.timeout_s)
-            except (KazooTimeoutError, KazooException, OSError) as error:
+            client.start_async().wait(self.timeout_s)
+            if not client.connected:
                 what = f"no session within {self.timeout_s:g} s: check hosts, port and firewall"
                 if self.tls:
                     what += ", that it is the secure port, and the certificates on both sides"
-                raise ClusterUnreachable(f"{self.name}: {what}") from error
+                raise ClusterUnreachable(f"{self.name}: {what}")
             yield ZooKeeperStore(client, self)
         finally:
-            client.stop()
-            client.close()
+            # kazoo waits for its thread, which reads on for as long as an answer drips in.
+            ending = Thread(target=_end, args=(client,), daemon=True)
+            ending.start()
+            ending.join(self.timeout_s)
+
+
+def _end(client: KazooClient) -> None:
+    client.stop()
+    client.close()
 
 
 class ZooKeeperStore:
@@ -138,18 +141,24 @@ class ZooKeeperStore:
     def _each(self, read: Any, paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
         """The result of a read for each path that exists, in order."""
         for some in in_batches(paths):
-            yield from self._results([(path, read(path)) for path in some])
+            calls = [(path, self._attempt(path, partial(read, path))) for path in some]
+            for path, call in calls:
+                try:
+                    result = self._attempt(path, partial(call.get, timeout=self._connection.timeout_s))
+                except NoNodeError:
+                    continue
+                yield path, result
 
-    def _results(self, calls: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-        for path, call in calls:
-            try:
-                yield path, call.get(timeout=self._connection.timeout_s)
-            except NoNodeError:
-                continue
-            except NoAuthError as error:
-                todo = "use another digest_user" if self._connection.digest_user else "give a digest_user"
-                raise ClusterUnreachable(f"{self._connection.name}: no permission to read {path}: {todo}") from error
-            except (KazooTimeoutError, KazooException) as error:
-                raise ClusterUnreachable(
-                    f"{self._connection.name}: reading {path} failed ({type(error).__name__}): try again"
-                ) from error
+    def _attempt(self, path: str, step: Callable[[], Any]) -> Any:
+        """The result of one step of a read. Raises `NoNodeError`, `ClusterUnreachable`."""
+        try:
+            return step()
+        except NoNodeError:
+            raise
+        except NoAuthError as error:
+            todo = "use another digest_user" if self._connection.digest_user else "give a digest_user"
+            raise ClusterUnreachable(f"{self._connection.name}: no permission to read {path}: {todo}") from error
+        except Exception as error:  # answers are untrusted: kazoo raises whatever one does to its parser
+            raise ClusterUnreachable(
+                f"{self._connection.name}: reading {path} failed ({type(error).__name__}): try again"
+            ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -9,13 +10,12 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, NoAuthError
-from kazoo.handlers.threading import KazooTimeoutError
 from pydantic import ValidationError
 
 from pulsar_advisor.admin.metadata_store import PATHS_AT_A_TIME, MetadataReader, connected
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
-from unit.admin.fake_zookeeper import FakeKazoo
+from unit.admin.fake_zookeeper import Call, FakeKazoo
 
 LOWER, UPPER = "0x00000000_0x80000000", "0x80000000_0xffffffff"
 CONNECTION = ZooKeeperConnection(hosts="zk1:2181/pulsar", timeout_s=0.2)
@@ -81,9 +81,28 @@ def test_the_number_of_reads_in_flight_is_bounded() -> None:
     assert client.most_in_flight == PATHS_AT_A_TIME
 
 
-def test_a_lost_session_is_reported_in_one_line() -> None:
-    with pytest.raises(ClusterUnreachable, match=r"^ZooKeeper zk1:2181/pulsar: reading /x failed \(ConnectionLoss\)"):
-        reader(FakeKazoo({}, failure=ConnectionLoss())).children("/x")
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ConnectionLoss(),
+        struct.error(),
+        RuntimeError("xids do not match"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, ""),
+    ],
+)
+def test_a_lost_session_or_an_answer_that_can_not_be_parsed_is_reported_in_one_line(failure: Exception) -> None:
+    message = rf"^ZooKeeper zk1:2181/pulsar: reading /x failed \({type(failure).__name__}\)"
+    with pytest.raises(ClusterUnreachable, match=message):
+        reader(FakeKazoo({}, failure=failure)).children("/x")
+
+
+def test_a_name_that_is_no_part_of_a_path_is_reported_in_one_line() -> None:
+    class OfBrokers(KazooClient):  # type: ignore[misc]
+        def get_children_async(self, path: str) -> Call:
+            return Call(FakeKazoo({}), [".."])
+
+    with pytest.raises(ClusterUnreachable, match=r"reading /loadbalance/brokers/\.\. failed \(ValueError\)"):
+        list(reader(OfBrokers()).broker_nodes())
 
 
 @pytest.mark.parametrize(
@@ -128,13 +147,10 @@ def test_the_digest_of_the_user_is_sent(monkeypatch: pytest.MonkeyPatch) -> None
     ("tls", "advice"), [(False, "check hosts, port and firewall$"), (True, "firewall, that it is the secure port")]
 )
 def test_servers_that_are_out_of_reach_are_named(monkeypatch: pytest.MonkeyPatch, tls: bool, advice: str) -> None:
-    def unreachable(_client: KazooClient, timeout: float) -> None:
-        raise KazooTimeoutError
-
-    monkeypatch.setattr(KazooClient, "start", unreachable)
+    monkeypatch.setattr(KazooClient, "start_async", lambda _client: Event())
     with (
-        pytest.raises(ClusterUnreachable, match=f"^ZooKeeper zk1:2281: no session within 15 s: .*{advice}"),
-        ZooKeeperConnection(hosts="zk1:2281", tls=tls).session(),
+        pytest.raises(ClusterUnreachable, match=f"^ZooKeeper zk1:2281: no session within 0.1 s: .*{advice}"),
+        ZooKeeperConnection(hosts="zk1:2281", tls=tls, timeout_s=0.1).session(),
     ):
         pass
 
@@ -155,24 +171,16 @@ def test_an_unreachable_server_is_reported_in_one_line() -> None:
         pass
 
 
-class WithoutChroot(KazooClient):  # type: ignore[misc]
-    """A client whose server has no node where the address says that the metadata begins."""
+def test_a_session_ends_in_time_though_the_client_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    drips, has_stopped = Event(), Event()
 
-    connected = True
+    def stop(_client: KazooClient) -> None:
+        drips.wait(10)
+        has_stopped.set()
 
-    def start_async(self) -> Event:
-        event = Event()
-        event.set()
-        return event
-
-    def exists(self, path: str) -> None:
-        return None
-
-
-def test_a_misspelt_chroot_is_not_asked_to_be_created(
-    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
-) -> None:
-    monkeypatch.setattr("pulsar_advisor.admin.zookeeper.KazooClient", WithoutChroot)
-    with CONNECTION.session():
+    monkeypatch.setattr(KazooClient, "start_async", lambda _client: Event())
+    monkeypatch.setattr(KazooClient, "stop", stop)
+    with pytest.raises(ClusterUnreachable), ZooKeeperConnection(hosts="zk1:2181", timeout_s=0.1).session():
         pass
-    assert [str(warning.message) for warning in recwarn] == []
+    assert not has_stopped.is_set()
+    drips.set()
