@@ -21,6 +21,7 @@ from pulsar_advisor.admin.read_client import (
     LARGEST_LISTING_BYTES,
     Document,
     ReadClient,
+    UnreadableAnswer,
     decode,
     escaped,
     own_answer,
@@ -277,6 +278,8 @@ class AdminCluster:
             address = self._transport.own_url(self._met(broker))
             answer = self._transport.get("/admin/v2/brokers/health", broker_url=address)
             own_answer(self._transport.require(answer, 200), broker)
+            if answer.text.strip() != "ok":  # as Pulsar's own client wants it: a proxy has pages of its own
+                raise UnreadableAnswer(answer.url, "expected ok, the answer of a healthy broker", answer.body)
         except AdvisorError as error:
             return str(error)
         return None
