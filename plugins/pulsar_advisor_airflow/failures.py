@@ -48,11 +48,6 @@ def is_retried(context: Context) -> bool:
     return bool(ti.try_number > ti.max_tries - ti.task.retries + 1)
 
 
-def is_first_try(context: Context) -> bool:
-    """Whether nobody has restarted this task, neither Airflow nor a person."""
-    return not is_retried(context) and not was_ever_cleared(context)
-
-
 def is_cleared(context: Context) -> bool:
     """Whether a person has restarted this task by clearing it."""
     return was_ever_cleared(context) and not is_retried(context)

@@ -24,7 +24,7 @@ from pulsar_advisor.execution.consent.approval import propose, standing_approval
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
-from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.runs import ended_runs, runs_of_plan
 from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.emptied import Left
@@ -32,7 +32,7 @@ from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
-from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Doubt, Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
@@ -579,8 +579,19 @@ def test_a_rejection_says_nothing_about_a_run_that_another_dag_run_of_the_plan_h
     assert len(begun) == 1
 
 
-def test_a_plan_that_another_dag_run_carries_out_is_left_to_that_one(stages: Stages, run_dag: RunDag) -> None:
-    """It would go on as soon as somebody stops that one, or be the end of its wait."""
+@pytest.mark.parametrize("fails_first", [False, True])
+def test_a_plan_that_another_dag_run_carries_out_is_left_to_that_one(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, fails_first: bool
+) -> None:
+    """It would go on as soon as somebody stops that one, or be the end of its wait; also as a retry."""
+    failures = iter([StorageError("the ledger doesn't answer")] if fails_first else [])
+
+    def seen(*asked: Any) -> Any:
+        if (failure := next(failures, None)) is not None:
+            raise failure
+        return ended_runs(*asked)
+
+    monkeypatch.setattr("pulsar_advisor_airflow.operators.apply.ended_runs", seen)
 
     def begin(_run_id: str, _session: Any) -> None:
         with closing(stages.ledger()) as ledger:

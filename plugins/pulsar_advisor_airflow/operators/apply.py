@@ -18,7 +18,6 @@ from pulsar_advisor_airflow.failures import (
     as_airflow_errors,
     given_plan,
     is_cleared,
-    is_first_try,
     is_retried,
     logged,
     root_at,
@@ -36,7 +35,8 @@ if TYPE_CHECKING:
     from pulsar_advisor.model.plans.canonical_json import Json
 
 _CLEARED_AT: Final = "cleared_at"
-"""Key in the task's state store."""
+_BEGUN: Final = "begun"
+"""Keys in the task's state store, which its later tries see."""
 
 
 class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
@@ -45,8 +45,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     A refusal, or a run that ended with steps left, is never retried automatically, unless it ended because its worker
     did. Such a retry, or one after a crash, resumes the run from the cluster's current state, and respects a requested
     pause. Clearing the task also resumes a stopped run, and lifts its pause. A try that starts in another container or
-    on another host while the previous one may be alive waits until its run or its lease ends. A first try fails if the
-    plan is being carried out: by another DAG run or a shell, which alone decide whether it goes on.
+    on another host while the previous one may be alive waits until its run or its lease ends. Until a try has begun, a
+    plan that is being carried out fails the task: another DAG run, or a shell, alone decides whether it goes on.
 
     The task also fails if, once its steps are done, clients still use a broker that the plan drains.
 
@@ -100,8 +100,12 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> Json:
         """Which run carried out which plan, how it ended, and the ledger's last event; the rest is in the ledger."""
-        if is_first_try(context):
-            self._require_nobody_at_it()
+        given_plan(self.plan)
+        kept = context["task_state_store"]
+        if not kept.get(_BEGUN):
+            if not is_cleared(context):
+                self._require_nobody_at_it()
+            kept.set(_BEGUN, value=True)
         show_begun(self, context)
         return self._carried_out(context, None)
 
