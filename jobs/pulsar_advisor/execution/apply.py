@@ -351,7 +351,12 @@ def _unfinished(runs: Sequence[Run]) -> Run | None:
 
 def is_left(records: Mapping[str, StepRecord]) -> bool:
     """Whether a run has a step left to send, or a call to look at."""
-    return any(record.state == "pending" or record.is_open for record in records.values())
+    return has_open_call(records) or any(record.state == "pending" for record in records.values())
+
+
+def has_open_call(records: Mapping[str, StepRecord]) -> bool:
+    """Whether a run has a call to look at, as its outcome isn't known."""
+    return any(record.is_open for record in records.values())
 
 
 def _fits_options(plan: Plan, options: ApplyOptions) -> bool:
@@ -395,7 +400,9 @@ def _refusals(
     throttle, _, not_approved = _approved(plan, ledger, options)
     if not_approved:
         yield not_approved
-    if reason := stale(plan, throttle.max_age_s, clock.now_ms(), ledger.now_ms()):
+    # A turn's open call is looked at whatever the plan's age: no other call is sent then, see `check_approval`.
+    is_to_settle = is_turn and unfinished is not None and has_open_call(steps_of_run(ledger, unfinished.id))
+    if not is_to_settle and (reason := stale(plan, throttle.max_age_s, clock.now_ms(), ledger.now_ms())):
         yield f"{reason}; {turn_again}" if is_turn else reason
     if unfinished and (
         reason := from_the_future(unfinished, steps_of_run(ledger, unfinished.id).values(), ledger.now_ms())

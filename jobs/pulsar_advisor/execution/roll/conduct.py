@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pulsar_advisor.documents.apply_result import ApplyResult
-from pulsar_advisor.execution.apply import apply_plan, is_left, left_open
+from pulsar_advisor.execution.apply import apply_plan, has_open_call, is_left, left_open
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
@@ -181,10 +181,13 @@ def _can_be_resumed(roll: Roll, seen: Progress) -> bool:
     """
     if seen.run is None or not (seen.run.state == "active" or is_left(seen.steps[seen.run.id])):
         return False
-    if _has_open_call(seen, seen.run.id):
-        return True
-    plan, now_ms = recorded_plan(roll.ledger, seen.run.digest), (roll.clock.now_ms(), roll.ledger.now_ms())
-    return stale(plan, standing_approval(roll.ledger, roll.plan, roll.policy).throttle.max_age_s, *now_ms) is None
+    return has_open_call(seen.steps[seen.run.id]) or _stale(roll, recorded_plan(roll.ledger, seen.run.digest)) is None
+
+
+def _stale(roll: Roll, plan: Plan) -> str | None:
+    """Why a turn's plan is too old for another call, by the roll's approval; None if it isn't."""
+    throttle = standing_approval(roll.ledger, roll.plan, roll.policy).throttle
+    return stale(plan, throttle.max_age_s, roll.clock.now_ms(), roll.ledger.now_ms())
 
 
 def _is_stuck(roll: Roll, before: Progress, result: ApplyResult) -> bool:
@@ -196,11 +199,7 @@ def _is_stuck(roll: Roll, before: Progress, result: ApplyResult) -> bool:
         return False
     now = roll.look()
     sent, sent_before = (sum(record.attempts for record in seen.steps[result.run].values()) for seen in (now, before))
-    return sent == sent_before and not _has_open_call(now, result.run)
-
-
-def _has_open_call(seen: Progress, run: int) -> bool:
-    return any(record.is_open for record in seen.steps[run].values())
+    return sent == sent_before and not has_open_call(now.steps[result.run])
 
 
 def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
@@ -375,11 +374,15 @@ def _drained(roll: Roll, seen: Progress) -> Drained:
 
 
 def _resumed(roll: Roll, seen: Progress) -> ApplyResult:
-    assert seen.turn is not None, "a turn that was begun"
+    """Resume a turn's run. Raises `Refused` if its open call stays open, and its plan is too old to send it again."""
+    assert seen.turn is not None and seen.run is not None, "a turn that was begun"
     roll.progress(f"resuming the turn of {seen.turn.broker}")
     plan = recorded_plan(roll.ledger, seen.turn.plan)
     approve_as_roll(roll.ledger, roll.plan, plan, roll.policy)
-    return _applied(roll, plan, seen, resume=True)
+    result = _applied(roll, plan, seen, resume=True)
+    if result.outcome == "partial" and _stale(roll, plan) and has_open_call(roll.look().steps[seen.run.id]):
+        raise Refused(f"{result.sentence}; {reader().plan_turn_again.format(digest=short(roll.digest))}")
+    return result
 
 
 def _begun(roll: Roll, seen: Progress, planned_by: Person) -> ApplyResult:
@@ -415,9 +418,7 @@ def _plan_of_turn(roll: Roll, seen: Progress, left: tuple[str, ...]) -> tuple[Pl
     """For the first turn the approved plan, if it is fresh and no step was tried; otherwise a new plan."""
     goal = roll.plan.goal
     assert goal is not None, "as a roll has one"
-    approval = standing_approval(roll.ledger, roll.plan, roll.policy)
-    is_fresh = stale(roll.plan, approval.throttle.max_age_s, roll.clock.now_ms(), roll.ledger.now_ms()) is None
-    if is_fresh and not seen.runs and goal.brokers == left:
+    if _stale(roll, roll.plan) is None and not seen.runs and goal.brokers == left:
         return roll.plan, None
     return roll.plan_anew(Goal(ROLL, left, goal.target_ratio, goal.ceiling_ratio, goal.onto))
 

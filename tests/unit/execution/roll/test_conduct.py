@@ -1088,8 +1088,24 @@ def test_but_one_with_a_call_of_unknown_outcome_is_not(roll: Roll, ledger: Ledge
     cluster.replies, cluster.fails = [Reply(None, "timed out")] * 3, True
     assert outcome(go_on(roll)) == "partial"
     cluster.time.pass_s(7 * 3600)
+    sent = len(cluster.writes)
     with pytest.raises(Refused, match=f"roll continue {short(roll.digest)} --anew` plans the turn again"):
         go_on(roll)
+    assert not any(isinstance(write, Unload) for write in cluster.writes[sent:])
+
+
+def test_unless_the_cluster_shows_its_outcome_by_then(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
+    stopped_turn(roll, ledger, cluster)
+    cluster.replies, cluster.fails = [Reply(None, "timed out")] * 3, True
+    assert outcome(go_on(roll)) == "partial"
+    cluster.fails = False
+    [called] = [record for record in roll.look().steps[2].values() if record.is_open]
+    cluster.owners[called.bundle] = next(
+        step.destination for step in recorded_plan(ledger, roll.look().runs[-1].digest).steps if step.id == called.step_id
+    )
+    cluster.time.pass_s(7 * 3600)
+    assert outcome(go_on(roll)) == "done"
+    assert (roll.look().state, cluster.owned_bundles(B2)) == ("drained", frozenset())
 
 
 def test_a_roll_that_is_over_is_not_given_up(ledger: Ledger, roll: Roll) -> None:
