@@ -85,27 +85,22 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
 
     def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
         """As `execute`, after what the triggerer waited for has happened."""
-        from pulsar_advisor.execution.roll.status import ended_early
-        from pulsar_advisor_airflow.ledger import opened_ledger
-
         called_about = event.get("called_about")
         self._called_about = None if called_about is None else str(called_about)
-        root = root_at(self.root, self.cluster)
-        with as_airflow_errors(), opened_ledger(root) as ledger:
-            why = ended_early(ledger, given_plan(self.plan).load(root))
-        if why is not None:  # in a shell, as this task doesn't wait after a turn of its own that ended so
-            raise AirflowFailException(plain(f"{why}; clear this task to continue"))
-        return self._carried_on(context)
+        return self._carried_on(context, has_waited=True)
 
-    def _carried_on(self, context: Context) -> Json:
+    def _carried_on(self, context: Context, *, has_waited: bool = False) -> Json:
         from pulsar_advisor.execution.ledger.rolls import ALL_RESTARTED
-        from pulsar_advisor.execution.roll.status import status_of, waits_for
+        from pulsar_advisor.execution.roll.status import ended_early, status_of, waits_for
         from pulsar_advisor_airflow.ledger import keep_head, opened_ledger
         from pulsar_advisor_airflow.triggers.roll import RollTrigger
 
         root = root_at(self.root, self.cluster)
         with as_airflow_errors(), opened_ledger(root) as ledger:
             plan, at_least_s = given_plan(self.plan).load(root), 0.0
+            # In a shell, as this task doesn't wait after a turn of its own that ended so.
+            if has_waited and (why := ended_early(ledger, plan)) is not None:
+                raise AirflowFailException(plain(f"{why}; clear this task to continue"))
             if waits_for(ledger, plan) is None:  # otherwise another try, or another worker, has brought it there
                 try:
                     at_least_s = self._carry_on(ledger, root, plan, context)
