@@ -241,8 +241,10 @@ def test_nothing_is_wrong_with_the_page_of_a_roll_nor_with_its_buttons(
             ("Confirm restart", "uma confirmed the restart"),
             ("Pause", "It is paused by uma"),
             ("Go on", "uma confirmed the restart"),
-            ("End for good", "It is over: ended by uma"),
         ):
             page.get_by_role("button", name=button).click()
             expect(page.locator("body")).to_contain_text(said, timeout=PAGE_LIMIT_MS)
+        page.get_by_role("link", name="End for good").click()
+        page.get_by_role("button", name="End for good").click()
+        expect(page.locator("body")).to_contain_text("It is over: ended by uma", timeout=PAGE_LIMIT_MS)
         assert wrong_with(page, path, tmp_path / "roll-over") == []

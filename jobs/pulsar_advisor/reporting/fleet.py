@@ -56,11 +56,14 @@ def worst_first(rows: Sequence[FleetRow]) -> list[FleetRow]:
     return sorted(rows, key=lambda row: (row.now is not None, -(row.now or 0.0), row.cluster))
 
 
-def render_fleet(rows: Sequence[FleetRow], days: int) -> str:
-    """The page as HTML text, the same for the same rows; `days` is the length of the period."""
+def render_fleet(rows: Sequence[FleetRow], days: int, way_back: str | None = None) -> str:
+    """The page as HTML text, the same for the same rows; `days` is the length of the period.
+
+    `way_back` is the address of a page over the same clusters that led here.
+    """
     environment = page_environment()
     environment.filters.update(percent=percent, count=count, line=_line)
-    return environment.get_template("fleet.html").render(rows=worst_first(rows), days=days)
+    return environment.get_template("fleet.html").render(rows=worst_first(rows), days=days, way_back=way_back)
 
 
 def _line(values: Sequence[float | None]) -> Markup:

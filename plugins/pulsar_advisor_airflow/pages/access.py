@@ -90,12 +90,13 @@ def may_roll(cluster: Annotated[Cluster, Depends(readable)], request: Request, u
 
 def _sender(base: str, cluster: Cluster, request: Request, user: GetUserDep, token: str) -> Person:
     requires_access_dag(method="PUT", param_dag_id=labelled(base, cluster))(request, user)
-    page, _, _ = request.url.path.rpartition("/")
+    path = request.url.path
+    page, _, _ = path.rpartition("/")
     try:
         shown = _signer().loads(token, max_age=TOKEN_LIFE_S)
     except BadData:
         shown = None
-    if shown != [user.get_id(), page]:
+    if shown not in ([user.get_id(), page], [user.get_id(), path]):
         raise HTTPException(403, "this form is not the one that was shown to you, or an hour old: open the page again")
     return Person(user.get_name(), AUTHENTICATED_BY)
 

@@ -142,7 +142,7 @@ def clusters_page(request: Request, seen: Annotated[list[Cluster], Depends(visib
 @pages.get("/index")
 def index_page(request: Request, seen: Annotated[list[Cluster], Depends(visible)]) -> Response:
     """The last weeks of the clusters that the user may see: the page that `pulsar-advisor index` writes."""
-    return kept(request, render_fleet(fleet_rows(seen), DEFAULT_DAYS))
+    return kept(request, render_fleet(fleet_rows(seen), DEFAULT_DAYS, page_link("")))
 
 
 @pages.get("/clusters/{cluster}")
@@ -231,6 +231,28 @@ def let_run_go_on(
 ) -> RedirectResponse:
     """Lift the pause of a run."""
     return _steer(cluster, run, person, go_on)
+
+
+@pages.get("/clusters/{cluster}/runs/{run}/stop")
+def ask_to_stop_run(
+    request: Request,
+    cluster: Annotated[Cluster, Depends(readable)],
+    run: _Number,
+    token: Annotated[str, Depends(form_token)],
+) -> Response:
+    """Ask once more: a tap can go astray, and a stopped run never continues."""
+    with _ledger() as ledger:
+        run_of(ledger, cluster, run)
+    return page(
+        request,
+        "ask.html",
+        cluster=cluster,
+        token=token,
+        question=f"Stop run {run} for good?",
+        afterwards="It ends before its next call and never continues: what is left takes a new plan.",
+        label="Stop for good",
+        back=page_link("clusters", cluster.name, "runs", str(run)),
+    )
 
 
 @pages.post("/clusters/{cluster}/runs/{run}/stop")

@@ -76,6 +76,28 @@ def let_roll_go_on(
     return _back(cluster, digest)
 
 
+@rolls.get("/end")
+def ask_to_end_roll(
+    request: Request,
+    cluster: Annotated[Cluster, Depends(readable)],
+    digest: str,
+    token: Annotated[str, Depends(form_token)],
+) -> Response:
+    """Ask once more: a tap can go astray, and an ended roll never continues."""
+    with _roll(cluster, digest):
+        pass
+    return page(
+        request,
+        "ask.html",
+        cluster=cluster,
+        token=token,
+        question="End this rolling restart for good?",
+        afterwards="It never continues: the brokers that are left take a new roll, approved anew.",
+        label="End for good",
+        back=page_link("clusters", cluster.name, "rolls", digest),
+    )
+
+
 @rolls.post("/end")
 def end_roll(
     cluster: Annotated[Cluster, Depends(readable)], digest: str, person: Annotated[Person, Depends(rolled_by)]

@@ -413,6 +413,7 @@ def test_the_last_weeks_of_all_clusters_are_a_page_of_ours(server: LogIn, root: 
     answer = server("vic").get("/pulsar-advisor/index")
     assert (answer.status_code, directives(answer)["default-src"]) == (200, ["'none'"])
     assert "2\u00a0Pulsar clusters, the last 28\u00a0folded days of each" in answer.text
+    assert '<a href="/pulsar-advisor/">Pulsar clusters</a>' in answer.text
     assert f'href="/pulsar-advisor/clusters/prod-eu/reports/{SNAPSHOT}"' in answer.text
     assert "20261120 can&#39;t be read" in answer.text
     assert root.url not in answer.text
@@ -679,7 +680,9 @@ def test_a_run_that_ended_early_says_how_it_goes_on_and_can_be_ended_for_good(
     page = client.get(page_of(held)).text
     assert "To continue, clear its task <code>apply</code>" in page
     assert "Undo" not in page, "as it moved nothing"
-    assert client.post(f"{page_of(held)}/stop", data={"token": token_in(page)}).status_code == 303
+    asking = f"{page_of(held)}/stop"
+    assert re.search(rf"<form[^>]*{asking}", page) is None, "it asks once more"
+    assert client.post(asking, data={"token": token_in(client.get(asking).text)}).status_code == 303
     page = client.get(page_of(held)).text
     assert "ATTENTION: step-001" in page
     assert "<button" not in page

@@ -105,6 +105,16 @@ def test_a_paused_roll_goes_on_and_one_that_was_ended_is_over(server: LogIn, rol
     assert "It can't be proposed again: it is a roll that is over, ended by olive (airflow)" in of_plan
 
 
+def test_the_end_of_a_roll_is_asked_about_once_more(server: LogIn, roll: Roll) -> None:
+    client, asking = server("olive"), f"{page_of_roll(roll)}/end"
+    assert re.search(rf'<form[^>]*{asking}', client.get(page_of_roll(roll)).text) is None
+    asked = client.get(asking)
+    assert "refresh" not in asked.headers
+    assert roll.look().recorded.ended is None
+    assert client.post(asking, data={"token": token_in(asked.text)}).headers["location"] == page_of_roll(roll)
+    assert roll.look().recorded.ended == "ended by olive (airflow)"
+
+
 def test_a_turn_that_stopped_is_named_with_what_to_do(server: LogIn, roll: Roll) -> None:
     assert isinstance(roll.cluster, RestartedCluster)
     roll.cluster.restart(B1)
