@@ -62,7 +62,7 @@ def cluster(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> RestartedCluster
         yield roll_of(plan, ledger, cluster, **changes)
 
     monkeypatch.setattr("pulsar_advisor.stages.roll.reached", reached)
-    monkeypatch.setattr("pulsar_advisor.stages.apply.AdminTransport", lambda _connection, writes: nullcontext())
+    monkeypatch.setattr("pulsar_advisor.stages.apply.AdminTransport", lambda _connection, **_: nullcontext())
     monkeypatch.setattr("pulsar_advisor.stages.apply.AdminCluster", lambda _transport: cluster)
     monkeypatch.setattr(trigger, "POLL_S", 0.1)
     return cluster
@@ -144,6 +144,23 @@ def test_a_brokers_name_does_not_control_the_terminal_that_shows_the_triggerers_
     monkeypatch.setattr(trigger, "POLL_S", 0)
     asyncio.run(anext(waiting.run()))
     assert r"the roll waits: b\x1b[2J:8080 is drained" in "".join(capsys.readouterr())
+
+
+def test_a_balancer_that_somebody_switches_on_while_a_drained_broker_waits_fails_the_task(
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is to restart a broker that fills again."""
+    monkeypatch.setattr(trigger, "BALANCER_POLL_S", 0.0)
+
+    def switch_on(_ledger: Ledger, _plan: Plan, _broker: str) -> None:
+        cluster.overrides[GUARDED[0]] = "true"
+
+    with meanwhile(stages, switch_on):
+        state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
+    assert (state, states["roll"], states["restore_guard"]) == ("failed", "failed", "success")
+    with closing(stages.ledger()) as ledger:
+        assert recorded_roll(ledger, digest_of(stages.plan)).is_given_up
+    assert cluster.overrides == {GUARDED[0]: "true"}
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
+from pulsar_advisor.execution.clock import SYSTEM_CLOCK
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.probe import PublishProbe, publishing
 from pulsar_advisor.execution.ledger.approvals import record_refusal
@@ -38,6 +39,12 @@ def run(
                 record_refusal(ledger, digest_of(plan), str(refused))
                 raise
         return apply_plan(plan, ledger, AdminCluster(transport), options, progress, interruption=interruption)
+
+
+def why_balancer_is_on(connection: AdminConnection) -> str | None:
+    """Why the cluster's own balancer isn't off, while a drained broker waits for its restart; None if it is off."""
+    with AdminTransport(connection) as transport:
+        return guard.why_not_off(AdminCluster(transport), SYSTEM_CLOCK)
 
 
 def restore_what_was_left(

@@ -101,7 +101,9 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
             # In a shell, as this task doesn't wait after a turn of its own that ended so.
             if has_waited and (why := ended_early(ledger, plan)) is not None:
                 raise AirflowFailException(plain(f"{why}; clear this task to continue"))
-            if waits_for(ledger, plan) is None:  # otherwise another try, or another worker, has brought it there
+            # Otherwise another try, or another worker, has brought it there. The triggerer fires where it waits only
+            # if the balancer is on.
+            if has_waited or waits_for(ledger, plan) is None:
                 try:
                     at_least_s = self._carry_on(ledger, root, plan, context)
                 finally:
@@ -112,7 +114,9 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
             logged(self.log.info)(said)
             Call("roll.waiting", said, broker=status.restart, digest=status.digest)(context)
         if status.ended is None:
-            trigger = RollTrigger(self.root, self.cluster, status.digest, at_least_s, self._called_about)
+            trigger = RollTrigger(
+                self.root, self.cluster, status.digest, at_least_s, self._called_about, self.pulsar_conn_id
+            )
             self.defer(trigger=trigger, method_name=self.go_on.__name__)
         if status.ended != ALL_RESTARTED:
             raise AirflowFailException(plain(f"the roll is over: {status.ended}"))

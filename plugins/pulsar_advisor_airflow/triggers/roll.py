@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from time import monotonic
 from typing import Final
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -11,22 +12,33 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from pulsar_advisor_airflow.failures import logged
 
 POLL_S: Final = 5.0
+BALANCER_POLL_S: Final = 60.0
+"""How often it looks whether the cluster's own balancer is still off while a drained broker waits for its restart."""
 
 
 class RollTrigger(BaseTrigger):  # type: ignore[misc]
     """Fires once a roll can be carried on: somebody says that its broker was restarted, or lifted a pause.
 
-    It also fires once the roll is over, or its approval is no longer valid. While the ledger can't be read, it waits.
+    It also fires once the roll is over, or its approval is no longer valid, and if somebody has switched the cluster's
+    own balancer on, which fills the drained broker again. While ledger or cluster can't be read, it waits.
 
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
     :param digest: of the roll's plan
     :param at_least_s: minimum wait; a restarted triggerer waits it again
     :param called_about: the last broker that somebody was called about; the event returns it to the task
+    :param pulsar_conn_id: connection of type `pulsar_admin`, whose files must be within the triggerer's reach too; None
+        for a task that an earlier release deferred
     """
 
     def __init__(
-        self, root: str, cluster: str, digest: str, at_least_s: float = 0.0, called_about: str | None = None
+        self,
+        root: str,
+        cluster: str,
+        digest: str,
+        at_least_s: float = 0.0,
+        called_about: str | None = None,
+        pulsar_conn_id: str | None = None,
     ) -> None:
         super().__init__()
         self.root = root
@@ -34,10 +46,12 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         self.digest = digest
         self.at_least_s = at_least_s
         self.called_about = called_about
+        self.pulsar_conn_id = pulsar_conn_id
+        self._balancer_seen_s = monotonic()
 
     def serialize(self) -> tuple[str, dict[str, str | float | None]]:
         """The class and its arguments, from which any triggerer builds the trigger again."""
-        names = ("root", "cluster", "digest", "at_least_s", "called_about")
+        names = ("root", "cluster", "digest", "at_least_s", "called_about", "pulsar_conn_id")
         return f"{__name__}.{type(self).__name__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -54,13 +68,26 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
 
     def _waits_for(self) -> str | None:
         from pulsar_advisor.execution.ledger.plans import recorded_plan
-        from pulsar_advisor.execution.roll.status import waits_for
+        from pulsar_advisor.execution.roll.status import status_of, waits_for
         from pulsar_advisor.model.errors import AdvisorError
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.ledger import opened_ledger
 
         try:
             with opened_ledger(Root(self.root, self.cluster)) as ledger:
-                return waits_for(ledger, recorded_plan(ledger, self.digest))
+                plan = recorded_plan(ledger, self.digest)
+                why = waits_for(ledger, plan)
+                is_drained = status_of(ledger, plan).restart is not None
+            return None if is_drained and self._is_balancer_on() else why
         except AdvisorError as error:
             return str(error)
+
+    def _is_balancer_on(self) -> bool:
+        """Whether the cluster's own balancer is on, if it is time to look."""
+        from pulsar_advisor.stages.apply import why_balancer_is_on
+        from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+
+        if self.pulsar_conn_id is None or monotonic() - self._balancer_seen_s < BALANCER_POLL_S:
+            return False
+        self._balancer_seen_s = monotonic()
+        return why_balancer_is_on(PulsarAdminHook(self.pulsar_conn_id).options().required_admin) is not None
