@@ -106,9 +106,9 @@ class Journal:
         with self._lock:
             self._missing.setdefault((surface, broker, namespace), reason)
 
-    def lack(self, surface: str, where: str) -> None:
+    def lack(self, surface: str, where: str, namespace: str | None = None) -> None:
         """Note that a release or load manager (`where`: "in 2.10.5") doesn't have this surface, which isn't a fault."""
-        self.miss(surface, f"{NOT_AVAILABLE} {where}")
+        self.miss(surface, f"{NOT_AVAILABLE} {where}", namespace=namespace)
 
     def fail(self, surface: str, broker: str | None, error: UnreadableAnswer) -> None:
         """Note a document that arrived but can't be decoded, by its address."""

@@ -267,8 +267,8 @@ def miss_topics_if_old(session: Session, namespace: str) -> bool:
     """Whether a namespace has three parts; if so, record that its topics aren't listed."""
     is_old = has_three_parts(namespace)
     if is_old:
-        why = f"the name of {plain(namespace)} has three parts: only its loaded topics are known"
-        session.journal.miss("topic_names", why, namespace=namespace)
+        where = f"where a name has three parts, as {plain(namespace)}: only its loaded topics are known"
+        session.journal.lack("topic_names", where, namespace)
     return is_old
 
 

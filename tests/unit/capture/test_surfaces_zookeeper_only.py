@@ -11,6 +11,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from captures import everything_in
 from pulsar_advisor.admin.options import capture_options
+from pulsar_advisor.documents.manifest import NOT_AVAILABLE
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 from pulsar_advisor.storage.root import Root
 from unit.admin.fake_zookeeper import Call
@@ -51,12 +52,12 @@ def test_the_configuration_is_read_by_its_allow_list(monkeypatch: pytest.MonkeyP
     assert SECRET.encode() not in everything_in(root)
 
 
-def test_the_topics_of_a_namespace_of_three_parts_are_missing(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+def test_the_topics_of_a_namespace_of_three_parts_are_not_available(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
     node = {"/admin/policies/shy/us-east/data": "{}", "/managed-ledgers/shy/us-east/data/persistent/a": "{}"}
     manifest, _ = RecordedStore("modular", monkeypatch, **node).captured(root)
-    assert [(entry["surface"], entry["namespace"]) for entry in manifest["missing"] if entry["namespace"]] == [
-        ("topic_names", "shy/us-east/data")
-    ]
+    [entry] = [entry for entry in manifest["missing"] if entry["namespace"]]
+    assert (entry["surface"], entry["namespace"]) == ("topic_names", "shy/us-east/data")
+    assert entry["reason"].startswith(NOT_AVAILABLE)
 
 
 @pytest.mark.parametrize(
