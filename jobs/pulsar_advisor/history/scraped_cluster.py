@@ -14,6 +14,7 @@ from pulsar_advisor.history.exported import (
     HOST_METRICS,
     JOB,
     LEVELS,
+    NAMESPACES,
     STARTED,
     TOPICS,
     VERSION,
@@ -90,7 +91,10 @@ class ScrapedCluster:
         return hosts
 
     def level(self, window: Window) -> tuple[Level, Mapping[str, int]]:
-        """The most detailed level with figures, and the number of series by namespace, or by bundle."""
+        """The most detailed level with figures, and the number of series by namespace, or by bundle.
+
+        Without any figures the least detailed one, of which owners and brokers' traffic aren't known either.
+        """
         of_day = Window(window.start_s + _COUNTED_S, _COUNTED_S, (window.end_s - window.start_s) // _COUNTED_S + 1)
         for level in LEVELS:
             label = self.labels.bundle if level is BUNDLES else self.labels.namespace
@@ -105,7 +109,7 @@ class ScrapedCluster:
                 )
             if found:
                 return level, found
-        return TOPICS, {}
+        return NAMESPACES, {}
 
     def load(
         self, window: Window, level: Level, ring: Ring, group: tuple[str, ...], series: int

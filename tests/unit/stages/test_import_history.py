@@ -368,6 +368,15 @@ def test_without_bundles_figures_come_from_namespaces_in_equal_shares(root: Root
     assert found["t/whole/0x00000000_0xffffffff"][0] == (B, 3)
 
 
+def test_a_day_without_any_figures_of_load_says_nothing_about_traffic(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    add_topic(one, TOPIC_NAMES[0], A, during(10, since_s=TODAY_S + HOUR))
+    yesterday, _ = imported(root, server, one)
+    assert yesterday.imported is not None
+    assert yesterday.imported.confidence == "low"
+    assert {row["msg_in"] for row in day_table(root, yesterday, "hosts").to_pylist()} == {None}
+
+
 def test_samples_that_are_no_figures_are_counted_and_left_out(root: Root, server: HTTPServer) -> None:
     one = double(topics=False)
     add_topic(one, TOPIC_NAMES[0], A, lambda at: "NaN" if at % (2 * HOUR) else 5)
