@@ -163,6 +163,17 @@ def test_a_balancer_that_somebody_switches_on_while_a_drained_broker_waits_fails
     assert cluster.overrides == {GUARDED[0]: "true"}
 
 
+def test_a_triggerer_that_can_not_see_the_balancer_waits_for_the_restart_nevertheless(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(trigger, "BALANCER_POLL_S", 0.0)
+    with closing(stages.ledger()) as ledger:
+        digest = drained(ledger, "demo").digest
+    waiting = trigger.RollTrigger(stages.root.url, "demo", digest, pulsar_conn_id="no_such_connection")
+    assert [waiting._waits_for() for _ in range(2)] == [f"{ORDER[0]} is drained, and waits for its restart"] * 2
+    assert "".join(capsys.readouterr()).count("there is no connection 'no_such_connection'") == 1
+
+
 @pytest.mark.slow
 def test_a_roll_that_somebody_ends_fails_and_has_its_balancer_back(
     stages: Stages, run_dag: RunDag, cluster: RestartedCluster

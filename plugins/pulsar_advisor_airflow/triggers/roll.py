@@ -48,6 +48,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         self.called_about = called_about
         self.pulsar_conn_id = pulsar_conn_id
         self._balancer_seen_s = monotonic()
+        self._unseen = ""
 
     def serialize(self) -> tuple[str, dict[str, str | float | None]]:
         """The class and its arguments, from which any triggerer builds the trigger again."""
@@ -83,11 +84,18 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
             return str(error)
 
     def _is_balancer_on(self) -> bool:
-        """Whether the cluster's own balancer is on, if it is time to look."""
+        """Whether the cluster's own balancer is known to be on, if it is time to look."""
+        from pulsar_advisor.model.errors import AdvisorError
         from pulsar_advisor.stages.apply import why_balancer_is_on
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 
         if self.pulsar_conn_id is None or monotonic() - self._balancer_seen_s < BALANCER_POLL_S:
             return False
         self._balancer_seen_s = monotonic()
-        return why_balancer_is_on(PulsarAdminHook(self.pulsar_conn_id).options().required_admin) is not None
+        try:
+            return why_balancer_is_on(PulsarAdminHook(self.pulsar_conn_id).options().required_admin) is not None
+        except AdvisorError as error:
+            if (unseen := str(error)) != self._unseen:
+                logged(self.log.warning)(f"the triggerer can't see whether the balancer is off: {unseen}")
+                self._unseen = unseen
+            return False
