@@ -6,14 +6,14 @@ The executor writes a step to the ledger before it sends the call, and again aft
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
-from pulsar_advisor.execution.ledger.held_run import STEP_SENT, HeldRun
+from pulsar_advisor.execution.ledger.held_run import STEP_SENT
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.runs import runs_since
-from pulsar_advisor.execution.ledger.tables import Run, StepRecord
+from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run import pace
 from pulsar_advisor.execution.run.health import check_approval, check_guard, check_health
 from pulsar_advisor.execution.run.observe import reported_late
@@ -43,7 +43,7 @@ def carry_out(run: OngoingRun) -> None:
     without_effect = _settle_all(run, steps)
     waited = run.options.waited
     _await_canary_hold(run, steps)
-    _count_unloads_before(run, steps)
+    _count_unloads_before(run)
     speed = waited.pace if waited else Pace()
     is_rested = waited is not None and waited.why == "pause"
     while True:
@@ -92,7 +92,7 @@ def _await_canary_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
         take_turns(run, [again])
 
 
-def _count_unloads_before(run: OngoingRun, steps: Iterable[Step]) -> None:
+def _count_unloads_before(run: OngoingRun) -> None:
     """Count the topics of each attempt by earlier processes, and by other runs on the cluster within the last minutes.
 
     Each as of the last thing that the ledger knows of it.
@@ -100,21 +100,19 @@ def _count_unloads_before(run: OngoingRun, steps: Iterable[Step]) -> None:
     if run.throttle.topics_per_minute is None:
         return
     now_ms = run.ledger.now_ms()
-    _count_unloads_of(run, run.held, {step.id: step for step in steps}, now_ms)
-    for other in runs_since(run.ledger, run.held.cluster_name, now_ms - OTHERS_COUNT_FOR_MS):
-        if other.id != run.held.id:
-            theirs = recorded_plan(run.ledger, other.digest).executable_steps
-            named_apart = {step.id: step.model_copy(update={"id": f"{step.id} of run {other.id}"}) for step in theirs}
-            _count_unloads_of(run, other, named_apart, now_ms)
-
-
-def _count_unloads_of(run: OngoingRun, other: Run | HeldRun, by_id: Mapping[str, Step], now_ms: int) -> None:
-    attempts = Counter[str]()
-    for event in run.ledger.events(other.digest, other.id):
-        if event.step_id is not None and event.step_id in by_id:
+    for each in runs_since(run.ledger, run.held.cluster_name, now_ms - OTHERS_COUNT_FOR_MS):
+        named_apart = f" of run {each.id}" * (each.id != run.held.id)
+        steps = {
+            step.id: step.model_copy(update={"id": f"{step.id}{named_apart}"})
+            for step in recorded_plan(run.ledger, each.digest).executable_steps
+        }
+        attempts = Counter[str]()
+        for event in run.ledger.events(each.digest, each.id):
+            if event.step_id is None or event.step_id not in steps:
+                continue
             attempts[event.step_id] += event.kind == STEP_SENT
             if attempt := attempts[event.step_id]:
-                run.count_unload(by_id[event.step_id], attempt, min(0, event.at_ms - now_ms) / 1000)
+                run.count_unload(steps[event.step_id], attempt, min(0, event.at_ms - now_ms) / 1000)
 
 
 def _say_slower(run: OngoingRun, last: Step, speed: Pace, why: str) -> None:
