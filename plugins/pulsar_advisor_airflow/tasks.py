@@ -189,7 +189,18 @@ def plan_by_digest(cluster: str, digest: str, *, roll: bool = False) -> dict[str
 
 
 def undo_plan(cluster: str, digest: str, pulsar_conn_id: str) -> dict[str, str]:
-    """A plan that reverses the moves of a plan's run, based on the ledger and the current cluster."""
+    """A plan that reverses the moves of a plan's run, based on the ledger and the current cluster.
+
+    Fails if none of them can be reversed any more.
+    """
+    return _undo_plan(cluster, digest, pulsar_conn_id, AirflowFailException)
+
+
+def _undo_plan(
+    cluster: str, digest: str, pulsar_conn_id: str, if_none: type[AirflowException | AirflowSkipException]
+) -> dict[str, str]:
+    """The same, with the exception for a plan without a step that can be carried out."""
+    from pulsar_advisor.model.text.some_of import some_of
     from pulsar_advisor.stages.undo import run
     from pulsar_advisor.storage.plans import find_plan
     from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
@@ -198,7 +209,10 @@ def undo_plan(cluster: str, digest: str, pulsar_conn_id: str) -> dict[str, str]:
     root = _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
         connection = PulsarAdminHook(pulsar_conn_id).options().required_admin
-        _, written = run(find_plan(root, digest).load(root), ledger, root, connection)
+        undo, written = run(find_plan(root, digest).load(root), ledger, root, connection)
+    if not undo.executable_steps:
+        reasons = some_of({f"{step.bundle_name}: {step.not_executable_because}" for step in undo.steps})
+        raise if_none(plain(f"nothing can be moved back: {reasons}"))
     return asdict(written)
 
 
@@ -225,7 +239,7 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
         judged = [one for one in verifications_of_plan(ledger, plan["digest"]) if one.run_id == runs[-1].id]
     if runs[-1].state == "done" and (not judged or judged[-1].as_predicted):
         raise AirflowSkipException("nothing is known to have gone wrong; to undo the run, tick Undo in the form")
-    return _proposed(cluster, given_plan(undo_plan(cluster, plan["digest"], pulsar_conn_id)))
+    return _proposed(cluster, given_plan(_undo_plan(cluster, plan["digest"], pulsar_conn_id, AirflowSkipException)))
 
 
 def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, str]:

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dags.conftest import Answer, RunDag, Stages
 from pulsar_advisor.documents.document import as_json
@@ -323,8 +323,6 @@ def test_the_offer_waits_for_the_worker_whose_task_somebody_stopped(
 
 def test_nothing_is_offered_for_a_run_that_only_split(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     """A split can't be undone, so the offer would fail, and call somebody."""
-    from airflow.sdk.exceptions import AirflowSkipException
-
     from pulsar_advisor_airflow import tasks
 
     plan = make_plan([split_step(1), unload_step(2)])
@@ -338,6 +336,28 @@ def test_nothing_is_offered_for_a_run_that_only_split(stages: Stages, monkeypatc
     monkeypatch.setattr(tasks, "_has_begun", lambda: True)
     with pytest.raises(AirflowSkipException, match="moved nothing"):
         tasks.offered_undo("demo", asdict(write_plan(stages.root, plan)), "pulsar_default", 1)
+
+
+def test_an_undo_that_can_move_nothing_back_fails_and_is_not_offered(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It went by the gate, which skips such a plan, and ended as a success."""
+    from pulsar_advisor_airflow import tasks
+
+    plan = make_plan([unload_step(1), unload_step(2, UPPER)])
+    with closing(stages.ledger()) as ledger:
+        held = started(ledger, plan)
+        held.sent("step-001", "PUT /unload", None)
+        held.conclude("step-001", "confirmed", "moved")
+        held.end("stopped", "1 of 2 steps confirmed")
+    reference = asdict(write_plan(stages.root, plan))
+    dag_run = SimpleNamespace(run_after=datetime.now(UTC) - timedelta(hours=1))
+    monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": dag_run})
+    monkeypatch.setattr(tasks, "_has_begun", lambda: True)
+    with pytest.raises(AirflowFailException, match=f"nothing can be moved back: .* on {B1} already"):
+        tasks.undo_plan("demo", reference["digest"], "pulsar_default")
+    with pytest.raises(AirflowSkipException, match="nothing can be moved back"):
+        tasks.offered_undo("demo", reference, "pulsar_default", 1)
 
 
 @pytest.mark.full
@@ -532,8 +552,6 @@ def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
 def test_a_gate_that_airflow_took_for_lost_after_a_rejection_does_not_ask_again(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
-
     lose_the_gate(monkeypatch, lambda: pytest.raises(AirflowFailException))
     asked: list[str] = []
     answer = Answer("Reject", meanwhile=lambda run_id, _session: asked.append(run_id))
@@ -635,8 +653,6 @@ def test_who_clears_a_dag_run_does_not_have_a_plan_proposed_in_another_name(
     stages: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They could approve it, and so carry out alone what is theirs."""
-    from airflow.sdk.exceptions import AirflowFailException
-
     from pulsar_advisor_airflow import tasks
 
     def proposed(plan: Plan, times_cleared: int) -> dict[str, str]:

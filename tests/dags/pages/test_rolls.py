@@ -107,7 +107,7 @@ def test_a_paused_roll_goes_on_and_one_that_was_ended_is_over(server: LogIn, rol
 
 def test_the_end_of_a_roll_is_asked_about_once_more(server: LogIn, roll: Roll) -> None:
     client, asking = server("olive"), f"{page_of_roll(roll)}/end"
-    assert re.search(rf'<form[^>]*{asking}', client.get(page_of_roll(roll)).text) is None
+    assert re.search(rf"<form[^>]*{asking}", client.get(page_of_roll(roll)).text) is None
     asked = client.get(asking)
     assert "refresh" not in asked.headers
     assert roll.look().recorded.ended is None

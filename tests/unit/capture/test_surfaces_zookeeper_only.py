@@ -52,7 +52,9 @@ def test_the_configuration_is_read_by_its_allow_list(monkeypatch: pytest.MonkeyP
     assert SECRET.encode() not in everything_in(root)
 
 
-def test_the_topics_of_a_namespace_of_three_parts_are_not_available(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+def test_the_topics_of_a_namespace_of_three_parts_are_not_available(
+    monkeypatch: pytest.MonkeyPatch, root: Root
+) -> None:
     node = {"/admin/policies/shy/us-east/data": "{}", "/managed-ledgers/shy/us-east/data/persistent/a": "{}"}
     manifest, _ = RecordedStore("modular", monkeypatch, **node).captured(root)
     [entry] = [entry for entry in manifest["missing"] if entry["namespace"]]

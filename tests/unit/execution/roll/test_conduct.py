@@ -1101,7 +1101,9 @@ def test_unless_the_cluster_shows_its_outcome_by_then(roll: Roll, ledger: Ledger
     cluster.fails = False
     [called] = [record for record in roll.look().steps[2].values() if record.is_open]
     cluster.owners[called.bundle] = next(
-        step.destination for step in recorded_plan(ledger, roll.look().runs[-1].digest).steps if step.id == called.step_id
+        step.destination
+        for step in recorded_plan(ledger, roll.look().runs[-1].digest).steps
+        if step.id == called.step_id
     )
     cluster.time.pass_s(7 * 3600)
     assert outcome(go_on(roll)) == "done"
