@@ -25,6 +25,7 @@ from pulsar_advisor.model.errors import JavaEnded, UsageError
 from pulsar_advisor.tables.background import in_background
 from pulsar_advisor.tables.class_archive import class_archive_options
 from pulsar_advisor.tables.frames import has_one_partition
+from pulsar_advisor.tables.own_spark import choose_own_spark, require_startable
 from pulsar_advisor.tables.snapshot_size import is_small
 
 CONNECT: Final = "sc://"
@@ -140,9 +141,9 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
     `spark-submit`, and its `--conf` values are kept. On a local master everything stays on the loopback interface.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if os.environ.get("LC_ALL") in ("C", "POSIX"):
-        os.environ["LC_ALL"] = "C.UTF-8"  # in which Python names files then, and Java has to find them
     submitted = SparkContext.getSystemProperty if master is None else lambda _key: None
+    if master is not None:
+        choose_own_spark(os.environ, master, utf8_mode=bool(sys.flags.utf8_mode))
     master = master or submitted("spark.master")
     if master is not None and master.startswith(CONNECT):
         return _connected(master, raw_bytes)
@@ -192,6 +193,7 @@ def _start_java(settings: Mapping[str, Setting]) -> None:
 
     Raises `UsageError` if it doesn't start.
     """
+    require_startable(os.environ)
     conf = SparkConf(loadDefaults=False)
     for key, value in settings.items():
         conf.set(key, str(value).lower() if isinstance(value, bool) else str(value))
@@ -203,7 +205,10 @@ def _start_java(settings: Mapping[str, Setting]) -> None:
             SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": stderr}))
     except PySparkRuntimeError as error:
         passing.join(_EXIT_TIMEOUT_S)  # they hold the reason
-        raise UsageError("Java did not start: Spark needs Java 17 or newer, on PATH or in JAVA_HOME") from error
+        raise UsageError(
+            "Java did not start, see above what it said: Spark needs Java 17 or newer, on PATH or in JAVA_HOME, and "
+            "memory for its heap"
+        ) from error
 
 
 def ended_java(error: Exception) -> JavaEnded | None:

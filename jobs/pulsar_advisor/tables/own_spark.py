@@ -1,0 +1,45 @@
+"""Makes PySpark use this environment's own Spark, whatever another one has left in the environment's variables."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+from pulsar_advisor.model.errors import UsageError
+
+_OF_ANOTHER_MASTER: Final = ("MASTER", "SPARK_API_MODE", "SPARK_REMOTE")
+"""They name another master, or another kind, than the one that is given: PySpark refuses both together."""
+
+
+def choose_own_spark(environment: MutableMapping[str, str], master: str, *, utf8_mode: bool) -> None:
+    """Remove from the variables what contradicts the master. Workers on this machine run in this Python, and where it
+    names files in UTF-8 whatever the locale, such as one that isn't installed, so does Java, which has to find them.
+    """
+    for name in _OF_ANOTHER_MASTER:
+        environment.pop(name, None)
+    if utf8_mode:
+        environment["LC_ALL"] = "C.UTF-8"
+    if master.startswith("local"):
+        environment["PYSPARK_PYTHON"] = sys.executable
+
+
+def require_startable(environment: Mapping[str, str]) -> None:
+    """Raises `UsageError` if Spark's Java would fail without naming the reason: another release in `SPARK_HOME`, or a
+    user without a name, as in containers that run under any uid (Hadoop's login asks for it).
+    """
+    home, release = environment.get("SPARK_HOME"), pyspark.__version__
+    if home is not None and not any(Path(home, "jars").glob(f"spark-core_*-{release}*.jar")):
+        raise UsageError(f"SPARK_HOME is {home}, which isn't Spark {release}: unset it, to use the one installed here")
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        raise UsageError(
+            f"the user of this process, uid {os.getuid()}, has no name on this machine, and Spark's Java doesn't start "
+            "without: add it to /etc/passwd, or run as a user who has one"
+        ) from None

@@ -1,0 +1,51 @@
+"""What another Spark has left in the environment decides nothing; what would keep Java from starting is named."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.tables.own_spark import choose_own_spark, require_startable
+
+OF_OTHERS = {"SPARK_REMOTE": "sc://team:15002", "SPARK_API_MODE": "connect", "MASTER": "yarn"}
+
+
+@pytest.mark.parametrize("master", ["local[*]", "spark://host:7077", "sc://host:15002"])
+def test_no_variable_names_another_master(master: str) -> None:
+    environment = OF_OTHERS | {"SPARK_CONF_DIR": "/etc/spark", "PYSPARK_PYTHON": "python3.12"}
+    choose_own_spark(environment, master, utf8_mode=False)
+    python = sys.executable if master == "local[*]" else "python3.12"
+    assert environment == {"SPARK_CONF_DIR": "/etc/spark", "PYSPARK_PYTHON": python}
+
+
+@pytest.mark.parametrize(("utf8_mode", "locale"), [(True, "C.UTF-8"), (False, "en_US.ISO-8859-1")])
+def test_java_names_files_as_python_does(utf8_mode: bool, locale: str) -> None:
+    environment = {"LC_ALL": "en_US.ISO-8859-1"}
+    choose_own_spark(environment, "spark://host:7077", utf8_mode=utf8_mode)
+    assert environment == {"LC_ALL": locale}
+
+
+def test_another_release_in_spark_home_is_named(tmp_path: Path) -> None:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.12-3.5.7.jar").touch()
+    with pytest.raises(UsageError, match=f"SPARK_HOME is {tmp_path}, which isn't Spark {pyspark.__version__}: unset"):
+        require_startable({"SPARK_HOME": str(tmp_path)})
+
+
+def test_the_same_release_in_spark_home_is_used() -> None:
+    require_startable({"SPARK_HOME": str(Path(pyspark.__file__).parent)})
+
+
+def test_a_user_without_a_name_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(uid: int) -> pwd.struct_passwd:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(UsageError, match=f"uid {os.getuid()}, has no name on this machine"):
+        require_startable({})
