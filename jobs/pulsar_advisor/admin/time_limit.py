@@ -9,10 +9,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from requests.adapters import HTTPAdapter
+from requests.adapters import DEFAULT_CA_BUNDLE_PATH, HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.response import HTTPResponse
+from urllib3.util.ssl_ import create_urllib3_context
 
 
 @contextmanager
@@ -60,7 +61,15 @@ class _Connection(HTTPConnection):
 
 
 class _SecureConnection(_Connection, HTTPSConnection):
-    """The same over TLS."""
+    """The same over TLS. It trusts the system's certificates unless others are named: `requests` has its own in place
+    of them, without the authority that an organisation has added to its machines.
+    """
+
+    def connect(self) -> None:
+        if self.ssl_context is None and self.ca_certs == DEFAULT_CA_BUNDLE_PATH:
+            self.ssl_context = create_urllib3_context()
+            self.ssl_context.load_default_certs()
+        super().connect()
 
 
 class _Pool(HTTPConnectionPool):

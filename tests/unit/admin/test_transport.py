@@ -545,6 +545,25 @@ def test_a_private_authority_is_trusted_when_given(certificates: Certificates) -
         assert json.loads(transport.get(PATH).body) == ["c"]
 
 
+def test_an_authority_of_the_system_is_trusted(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates.authority))
+    with tls_broker(certificates) as broker, AdminTransport(connection(url(broker))) as transport:
+        assert json.loads(transport.get(PATH).body) == ["c"]
+
+
+def test_no_authority_of_the_system_is_trusted_beside_the_given_one(
+    certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_certificates(tmp_path / "other", ["127.0.0.1"], "client")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates.authority))
+    with (
+        tls_broker(certificates) as broker,
+        AdminTransport(connection(url(broker), tls_ca_file=other.authority)) as transport,
+        pytest.raises(NoAnswer, match="TLS failed"),
+    ):
+        transport.get(PATH)
+
+
 def test_an_unknown_authority_is_refused_in_one_line(certificates: Certificates) -> None:
     with (
         tls_broker(certificates) as broker,
