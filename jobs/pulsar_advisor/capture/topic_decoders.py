@@ -156,8 +156,10 @@ class _Decoder:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(  # in a separate session, so that Ctrl-C reaches only us
-                [sys.executable, "-c", f"from {__name__} import answer_all; answer_all({theirs.fileno()})"],
+            # In a separate session, so that Ctrl-C reaches only us. -P: no module from the current folder, which may be
+            # anybody's.
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", f"from {__name__} import answer_all; answer_all({theirs.fileno()})"],
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )

@@ -18,15 +18,16 @@ _OF_ANOTHER_MASTER: Final = ("MASTER", "SPARK_API_MODE", "SPARK_REMOTE")
 
 
 def choose_own_spark(environment: MutableMapping[str, str], master: str, *, utf8_mode: bool) -> None:
-    """Remove from the variables what contradicts the master. Workers on this machine run in this Python, and where it
-    names files in UTF-8 whatever the locale, such as one that isn't installed, so does Java, which has to find them.
+    """Remove from the variables what contradicts the master. Workers on this machine run in this Python, and without
+    modules of the current folder, which may be anybody's. Where Python names files in UTF-8 whatever the locale, such
+    as one that isn't installed, so does Java, which has to find them.
     """
     for name in _OF_ANOTHER_MASTER:
         environment.pop(name, None)
     if utf8_mode:
         environment["LC_ALL"] = "C.UTF-8"
     if master.startswith("local"):
-        environment["PYSPARK_PYTHON"] = sys.executable
+        environment.update({"PYSPARK_PYTHON": sys.executable, "PYTHONSAFEPATH": "1"})
 
 
 def require_startable(environment: Mapping[str, str]) -> None:

@@ -47,6 +47,14 @@ def test_another_process_makes_the_same_file(decoders: TopicDecoders) -> None:
     assert SECRET.encode() not in b"".join(read_lines(made_here.file.content))
 
 
+def test_a_module_in_the_current_folder_is_not_run(
+    decoders: TopicDecoders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pickle.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    assert decoders.topic_file("b1:8080", large_document()).file.rows == TOPICS
+
+
 def test_a_small_document_needs_no_process(decoders: TopicDecoders) -> None:
     before = children()
     small = Document(URL, b'{"retail/orders": {"0x00000000_0xffffffff": {"persistent": {"t": {}}}}}')

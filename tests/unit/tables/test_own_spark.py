@@ -18,10 +18,25 @@ OF_OTHERS = {"SPARK_REMOTE": "sc://team:15002", "SPARK_API_MODE": "connect", "MA
 
 @pytest.mark.parametrize("master", ["local[*]", "spark://host:7077", "sc://host:15002"])
 def test_no_variable_names_another_master(master: str) -> None:
-    environment = OF_OTHERS | {"SPARK_CONF_DIR": "/etc/spark", "PYSPARK_PYTHON": "python3.12"}
+    environment = OF_OTHERS | {"SPARK_CONF_DIR": "/etc/spark"}
     choose_own_spark(environment, master, utf8_mode=False)
-    python = sys.executable if master == "local[*]" else "python3.12"
-    assert environment == {"SPARK_CONF_DIR": "/etc/spark", "PYSPARK_PYTHON": python}
+    assert environment["SPARK_CONF_DIR"] == "/etc/spark"
+    assert environment.keys().isdisjoint(OF_OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("master", "workers"),
+    [
+        ("local[*]", {"PYSPARK_PYTHON": sys.executable, "PYTHONSAFEPATH": "1"}),
+        ("spark://host:7077", {"PYSPARK_PYTHON": "python3.12"}),
+    ],
+)
+def test_workers_here_run_in_this_python_and_no_module_of_the_current_folder(
+    master: str, workers: dict[str, str]
+) -> None:
+    environment = {"PYSPARK_PYTHON": "python3.12"}
+    choose_own_spark(environment, master, utf8_mode=False)
+    assert environment == workers
 
 
 @pytest.mark.parametrize(("utf8_mode", "locale"), [(True, "C.UTF-8"), (False, "en_US.ISO-8859-1")])
