@@ -14,7 +14,6 @@ from airflow.sdk.module_loading import import_string
 
 from dags.conftest import Answer, RunDag, Stages
 from pulsar_advisor.documents.document import as_json
-from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
@@ -22,6 +21,7 @@ from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.run.parking import Parking
+from pulsar_advisor.execution.run.steering import abort, go_on, pause
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT

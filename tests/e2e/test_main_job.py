@@ -33,7 +33,6 @@ from harness.pages import (
 )
 from harness.receivers import Mailbox, mailbox
 from harness.request_log import unloads
-from pulsar_advisor.execution.apply import go_on, pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.plans import plan_record
@@ -42,6 +41,7 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.preconditions import destinations_after
+from pulsar_advisor.execution.run.steering import go_on, pause
 from pulsar_advisor.model.plans.plan import load_plan
 from pulsar_advisor.storage.index import has_report
 from pulsar_advisor.storage.plans import PlanReference, advised_plan

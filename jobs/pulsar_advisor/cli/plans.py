@@ -236,36 +236,22 @@ def apply(
     reach, restore = partial(connection.admin, place), command(RESTORE, place, connection, ledger)
     keepers = () if dry_run else heads.keepers(place)
     with opened_plan(plan, place, ledger) as (document, _, book), head_kept(book, keepers):
-        from pulsar_advisor.documents.receipts import EndedRun
-        from pulsar_advisor.execution.apply import abort as end_run
-        from pulsar_advisor.execution.apply import before_resuming, left_open
-        from pulsar_advisor.execution.apply import pause as pause_run
         from pulsar_advisor.execution.cluster.probe import PublishProbe
-        from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
+        from pulsar_advisor.execution.ledger.runs import run_by_id
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.execution.run.preconditions import NEW_PLAN
+        from pulsar_advisor.execution.run.steering import before_resuming
         from pulsar_advisor.execution.telemetry import LOGGER
         from pulsar_advisor.model.plans.plan import short
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, outcome_sentence
         from pulsar_advisor.stages.apply import run as carry_out
 
         if abort or pause:
-            end = end_run if abort else pause_run
             is_reached = connection.is_given or place.profile is not None
             try:
-                runs = end(book, document, person_on_command_line(as_))
+                _end_run(document, book, as_, for_good=abort, json=json)
             finally:  # a run that has ended may have left the balancer off too
                 is_off = _mind_the_guard(document, book, restore, reach if is_reached else None)
-            if json:
-                print_json([EndedRun(run=run.id, digest=run.digest, state=run.state) for run in runs])
-            else:
-                for run in runs:
-                    at_work = "ends once its steps in flight are done"
-                    how = "ended" if abort else at_work if is_held(book, run) else "has no process: --resume goes on"
-                    say(f"run {run.id} of {run.digest} {how}")
-            if abort:
-                for line in left_open(book, runs):
-                    log(line)
             if is_off:
                 raise Ended(BalancerStillOff.exit_code)
             return
@@ -309,6 +295,25 @@ def apply(
     if result.outcome in ("done", "nothing_to_do") and result.goal_outcome in FALLS_SHORT:
         log(outcome_sentence(result.goal_outcome, document.title))
         raise Ended(GOAL_NOT_REACHED)
+
+
+def _end_run(plan: Plan, ledger: Ledger, name: str | None, *, for_good: bool, json: bool) -> None:
+    """End the plan's run in a person's name, for good or until it is resumed, and say what became of it."""
+    from pulsar_advisor.documents.receipts import EndedRun
+    from pulsar_advisor.execution.ledger.runs import is_held
+    from pulsar_advisor.execution.run.steering import abort, left_open, pause
+
+    runs = (abort if for_good else pause)(ledger, plan, person_on_command_line(name))
+    if json:
+        print_json([EndedRun(run=run.id, digest=run.digest, state=run.state) for run in runs])
+    else:
+        for run in runs:
+            at_work = "ends once its steps in flight are done"
+            how = "ended" if for_good else at_work if is_held(ledger, run) else "has no process: --resume goes on"
+            say(f"run {run.id} of {run.digest} {how}")
+    if for_good:
+        for line in left_open(ledger, runs):
+            log(line)
 
 
 def export(

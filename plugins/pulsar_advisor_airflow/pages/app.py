@@ -12,12 +12,12 @@ from fastapi import Depends, FastAPI, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 from markupsafe import Markup
 
-from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import roll_of_plan
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.run.steering import abort, go_on, pause
 from pulsar_advisor.model.bounds import DEFAULT_DAYS
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import Refused, UsageError

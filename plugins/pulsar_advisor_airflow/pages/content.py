@@ -20,7 +20,6 @@ from typing import Annotated, Final, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import URL
 
-from pulsar_advisor.execution.apply import is_left, left_open
 from pulsar_advisor.execution.consent.approval import why_not_again
 from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.address import ledger_url
@@ -34,13 +33,14 @@ from pulsar_advisor.execution.ledger.plans import plan_record, summary_of_plan
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.rolls import open_rolls, roll_of_plan
 from pulsar_advisor.execution.ledger.runs import is_parked, run_if_any, runs_of_plan
-from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.ledger.steps import is_left, steps_of_run
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
 from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, StepRecord
 from pulsar_advisor.execution.ledger.verifications import Verdict, last_verdicts
 from pulsar_advisor.execution.run.guard import left_off, left_off_by_cluster
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.preconditions import stale
+from pulsar_advisor.execution.run.steering import left_open
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.execution.undo import can_be_undone
 from pulsar_advisor.model.bounds import DEFAULT_DAYS

@@ -13,6 +13,8 @@ from pulsar_advisor.execution.consent.approval import VALID_FOR_S, approve, prop
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.execution.throttle import ApplyThrottle
@@ -112,3 +114,14 @@ def killed_at_work(
     with pytest.raises(Killed):
         run(plan, ledger, cluster)
     cluster.on_event = lambda _what: None
+
+
+def states(ledger: Ledger, plan: Plan) -> list[str]:
+    """The states of the steps of a plan's last run."""
+    (last,) = runs_of_plan(ledger, digest_of(plan))[-1:]
+    return [step.state for step in steps_of_run(ledger, last.id).values()]
+
+
+def kinds(ledger: Ledger, plan: Plan) -> list[str]:
+    """The kinds of the events of a plan and its runs."""
+    return [event.kind for event in ledger.events(digest_of(plan))]

@@ -5,7 +5,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from pulsar_advisor.execution.apply import abort
 from pulsar_advisor.execution.consent.approval import propose, why_not_again
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import start_run
@@ -13,6 +12,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.preconditions import observed_at
+from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.execution.undo import can_be_undone, forecast_with, propose_undo
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused

@@ -8,12 +8,12 @@ from sqlalchemy import select
 
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.verify_result import VerifyResult
-from pulsar_advisor.execution.apply import abort
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.execution.run.preconditions import boundaries_after
+from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.execution.verify import settle_s, verify_plan
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState

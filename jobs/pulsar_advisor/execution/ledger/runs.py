@@ -54,6 +54,11 @@ def runs_of_plan(ledger: Ledger, digest: str) -> Sequence[Run]:
         return session.scalars(select(Run).where(Run.digest == digest).order_by(Run.id)).all()
 
 
+def unfinished_run(runs: Sequence[Run]) -> Run | None:
+    """The run among a plan's that is active or stopped; None without one."""
+    return next((run for run in reversed(runs) if run.is_unfinished), None)
+
+
 def runs_since(ledger: Ledger, cluster_name: str, ended_after_ms: int) -> Sequence[Run]:
     """The runs on a cluster (Pulsar's own name) that ended after a moment, or haven't, oldest first."""
     recent = or_(Run.ended_at_ms.is_(None), Run.ended_at_ms > ended_after_ms)

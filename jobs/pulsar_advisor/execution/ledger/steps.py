@@ -94,3 +94,13 @@ def change_step(session: Session, run_id: int, step_id: str, state: StepState, v
     if changed is None:
         raise StorageError(f"the ledger does not let step {step_id} of run {run_id} become '{state}'")
     return changed
+
+
+def is_left(records: Mapping[str, StepRecord]) -> bool:
+    """Whether a run has a step left to send, or a call to look at."""
+    return has_open_call(records) or any(record.state == "pending" for record in records.values())
+
+
+def has_open_call(records: Mapping[str, StepRecord]) -> bool:
+    """Whether a run has a call to look at, as its outcome isn't known."""
+    return any(record.is_open for record in records.values())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pulsar_advisor.documents.apply_result import ApplyResult
-from pulsar_advisor.execution.apply import apply_plan, has_open_call, is_left, left_open
+from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
@@ -42,6 +42,7 @@ from pulsar_advisor.execution.ledger.rolls import (
     take_up,
 )
 from pulsar_advisor.execution.ledger.runs import abort_runs
+from pulsar_advisor.execution.ledger.steps import has_open_call, is_left
 from pulsar_advisor.execution.ledger.switches import settled_at_ms
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.back import Drained, not_yet
@@ -50,6 +51,7 @@ from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.guard import left_off, restore_what_was_left, wait_until_settled, why_not_off
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
 from pulsar_advisor.execution.run.preconditions import foreign, stale
+from pulsar_advisor.execution.run.steering import left_open
 from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from pulsar_advisor.execution.apply import abort
-from pulsar_advisor.execution.apply import pause as pause_run
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Unload
 from pulsar_advisor.execution.consent import turn
 from pulsar_advisor.execution.consent.approval import approve, standing_approval, why_not_again, withdraw
@@ -31,6 +29,8 @@ from pulsar_advisor.execution.roll.status import ended_early, status_of, waits_f
 from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
+from pulsar_advisor.execution.run.steering import abort
+from pulsar_advisor.execution.run.steering import pause as pause_run
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal

@@ -18,8 +18,8 @@ from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans import plan as plans
-from pulsar_advisor.model.plans.plan import Plan, Step, StepPrediction, digest_of, seal
-from unit.execution.actors import approved, carried_out, killed_at_work, run
+from pulsar_advisor.model.plans.plan import Step, StepPrediction, digest_of, seal
+from unit.execution.actors import approved, carried_out, killed_at_work, run, states
 from unit.execution.doubles import (
     B1,
     B2,
@@ -222,10 +222,6 @@ def wide(cluster: FakeCluster) -> FakeCluster:
 
 def calls(cluster: FakeCluster) -> list[str]:
     return [f"{write.namespace}/{write.bundle}" for write in cluster.writes]
-
-
-def states(ledger: Ledger, plan: Plan) -> list[str]:
-    return [step.state for step in steps_of_run(ledger, runs_of_plan(ledger, digest_of(plan))[-1].id).values()]
 
 
 def test_the_canary_goes_first_then_waves_of_what_may_be_together(ledger: Ledger, wide: FakeCluster) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from pulsar_advisor.execution.apply import abort
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import HeldRun, take_over
@@ -23,6 +22,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.switches import record_switched_back, switched_off
 from pulsar_advisor.execution.run import guard
 from pulsar_advisor.execution.run.guard import OFF, leave_as_it_is, restore_what_was_left
+from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from unit.execution.actors import BOB, approved, carried_out, run

@@ -9,7 +9,6 @@ import pytest
 
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.documents.document import as_json
-from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
@@ -17,6 +16,7 @@ from pulsar_advisor.execution.ledger.runs import end_unheld_run, run_by_id
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.pace import Pace
 from pulsar_advisor.execution.run.parking import ParkedRun, Parking, parking_of
+from pulsar_advisor.execution.run.steering import abort, go_on, pause
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from unit.execution.actors import ALICE, approved, run

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pulsar_advisor.execution.apply import pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.run.steering import pause
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of

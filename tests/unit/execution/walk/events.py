@@ -14,6 +14,7 @@ from pulsar_advisor.execution.ledger.rolls import give_up, recorded_roll, runs_o
 from pulsar_advisor.execution.ledger.runs import is_held, runs_of_plan
 from pulsar_advisor.execution.roll import conduct
 from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.execution.run import steering
 from pulsar_advisor.execution.run.guard import GUARDED, restore_what_was_left
 from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.model.plans.goal import ROLL
@@ -141,7 +142,7 @@ def look_at_calls(process: Process) -> None:
 
 def abort(process: Process, plan: Plan) -> None:
     look_at_calls(process)
-    apply.abort(process.ledger, plan, OLIVE)
+    steering.abort(process.ledger, plan, OLIVE)
     restore(process, plan)
 
 

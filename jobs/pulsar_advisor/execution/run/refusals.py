@@ -1,0 +1,92 @@
+"""Every reason not to start a plan's run, or not to resume one; those that need the cluster come last."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from pulsar_advisor.execution.clock import Clock
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
+from pulsar_advisor.execution.consent.approval import standing_approval
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import undone
+from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, roll_under_way
+from pulsar_advisor.execution.ledger.runs import unfinished_run
+from pulsar_advisor.execution.ledger.steps import has_open_call, is_left, steps_of_run
+from pulsar_advisor.execution.ledger.tables import Run
+from pulsar_advisor.execution.run.options import ApplyOptions
+from pulsar_advisor.execution.run.preconditions import NEW_PLAN, foreign, from_the_future, malformed, stale
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.goal import ROLL
+from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from pulsar_advisor.model.text.reader import reader
+from pulsar_advisor.planning.plans.consent import ConsentName
+
+
+def reasons_to_refuse(
+    plan: Plan, ledger: Ledger, cluster: ClusterPort, options: ApplyOptions, clock: Clock, runs: Sequence[Run]
+) -> Iterator[str]:
+    """Every reason to refuse the plan as a whole; checks that need the cluster come last."""
+    digest = digest_of(plan)
+    yield from malformed(plan)
+    if not fits_options(plan, options):
+        of = roll_of_plan(ledger, digest) or digest
+        what = "a roll, whose turns wait for restarts" if of == digest else f"a turn of the roll {of}"
+        ended = recorded_roll(ledger, of).ended
+        over = f"which is over, {ended}: {NEW_PLAN}"
+        yield f"the plan is {what}{f', {over}' if ended else f': {reader().go_on_with_roll.format(digest=short(of))}'}"
+    if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
+        yield f"the roll {roll} is under way on this cluster: wait for its end, or {reader().end_roll}"
+    if not plan.executable_steps and options.turns_before is None:
+        yield "the plan has no step that could be carried out"
+    unfinished = unfinished_run(runs)
+    is_turn = options.turns_before is not None
+    turn_again = ""
+    if is_turn:
+        turn_again = reader().plan_turn_again.format(digest=short(roll_of_plan(ledger, digest) or digest))
+    if digest in undone(ledger, plan.cluster):
+        yield f"{digest} has been undone since: {turn_again or NEW_PLAN}"
+    if any(run.state == "aborted" for run in runs):
+        yield f"a run of {digest} was aborted: {NEW_PLAN}"
+    if unfinished and not options.resume:
+        what = f"{unfinished.state}: {unfinished.sentence}" if unfinished.sentence else unfinished.state
+        can_go_on = unfinished.state == "active" or is_left(steps_of_run(ledger, unfinished.id))
+        to_do = reader().resume_run if can_go_on else NEW_PLAN
+        instead = f"{to_do}, or {reader().end_run}".format(digest=short(digest))
+        yield f"run {unfinished.id} of {digest} is {what}: {instead}"
+    if not unfinished and options.resume:
+        yield f"no run of {digest} is active or stopped: there is nothing to resume"
+    throttle, _, not_approved = approved(plan, ledger, options)
+    if not_approved:
+        yield not_approved
+    # A turn's open call is looked at whatever the plan's age: no other call is sent then, see `check_approval`.
+    is_to_settle = is_turn and unfinished is not None and has_open_call(steps_of_run(ledger, unfinished.id))
+    if not is_to_settle and (reason := stale(plan, throttle.max_age_s, clock.now_ms(), ledger.now_ms())):
+        yield f"{reason}; {turn_again}" if is_turn else reason
+    if unfinished and (
+        reason := from_the_future(unfinished, steps_of_run(ledger, unfinished.id).values(), ledger.now_ms())
+    ):
+        yield reason
+    if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
+        yield reason
+    elif (running := cluster.load_manager()) != plan.load_manager:
+        yield f"the plan was made for the {plan.load_manager} load manager, and the cluster runs the {running} one"
+    if phase := cluster.migrating():
+        yield f"the cluster's metadata store is being migrated ({phase}): apply when that is over"
+
+
+def approved(
+    plan: Plan, ledger: Ledger, options: ApplyOptions
+) -> tuple[ApplyThrottle, Collection[ConsentName], str | None]:
+    """The throttle and consents of a run. Without an approval for it: the requested throttle, and the refusal."""
+    try:
+        approval = standing_approval(ledger, plan, options.policy)
+        return approval.throttle.with_changes(options.throttle_changes), approval.consents, None
+    except Refused as refused:
+        return replace(DEFAULT_THROTTLE, **options.throttle_changes), (), str(refused)
+
+
+def fits_options(plan: Plan, options: ApplyOptions) -> bool:
+    """Whether a roll is applied turn by turn, and any other plan as a whole: a roll's plan is only its first turn."""
+    return (plan.shedder == ROLL) == (options.turns_before is not None)
