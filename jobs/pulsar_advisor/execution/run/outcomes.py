@@ -57,12 +57,15 @@ def leave_out(run: OngoingRun, step: Step, why: str) -> None:
 
 def drifted(run: OngoingRun, step: Step, record: StepRecord, changed: str) -> None:
     """The cluster is not as the step expects. Raises `Drift` unless such steps may be left out."""
-    if record.state != "pending":
+    if record.state == "pending":
+        if run.throttle.on_drift == "stop":
+            raise Drift(f"{step.id}, {step.bundle_name}, was not sent: {changed}")
+        leave_out(run, step, changed)
+    elif step.action == "split":  # which leaves nothing behind
+        failed(run, step, f"its call had no effect, and it is not sent again: {changed}")
+    else:
         # The call may have left a destination on the leader, which it can't be sent again to consume.
         unresolved(run, step, changed)
-    if run.throttle.on_drift == "stop":
-        raise Drift(f"{step.id}, {step.bundle_name}, was not sent: {changed}")
-    leave_out(run, step, changed)
 
 
 def _conclude(run: OngoingRun, step: Step, state: StepState, observation: str) -> None:

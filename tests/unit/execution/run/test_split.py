@@ -6,8 +6,8 @@ import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from unit.execution.actors import carried_out
-from unit.execution.doubles import B3, NAMESPACE, UPPER, FakeCluster, split_step
+from unit.execution.actors import approved, carried_out, run
+from unit.execution.doubles import B1, B3, NAMESPACE, UPPER, FakeCluster, make_plan, split_step
 
 
 def split_another(cluster: FakeCluster) -> None:
@@ -62,6 +62,18 @@ def test_so_is_one_beside_which_another_bundle_was_split(ledger: Ledger, cluster
     cluster.replies, cluster.fails = [Reply(None, "connection closed")], True
     cluster.once("after the call", lambda: split_another(cluster))
     assert carried_out(ledger, cluster, split_step()).steps[0].state == "unresolved"
+
+
+def test_a_split_without_effect_whose_bundle_has_moved_ends_with_the_next_process(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([split_step()]))
+    cluster.replies, cluster.fails = [Reply(None, "connection refused")] * 3, True
+    assert run(plan, ledger, cluster).steps[0].state == "unresolved"
+    cluster.owners[f"{NAMESPACE}/{UPPER}"] = B3
+    [step] = run(plan, ledger, cluster, resume=True).steps
+    why = f"its call had no effect, and it is not sent again: the bundle is on {B3}, not on {B1} any more"
+    assert (step.state, step.detail) == ("failed", why)
 
 
 def test_a_split_is_not_sent_again_once_its_bundle_has_moved(ledger: Ledger, cluster: FakeCluster) -> None:
