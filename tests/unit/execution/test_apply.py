@@ -206,6 +206,12 @@ def test_an_unload_without_destination_is_not_repeated_when_the_bundle_comes_bac
     assert "usual without a destination" in result.steps[0].detail
 
 
+def test_one_that_was_refused_says_so(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.replies, cluster.fails = [Reply(503, "busy")], True
+    [step] = carried_out(ledger, cluster, unload_step(destination=None)).steps
+    assert (step.state, step.detail) == ("failed", f"answer 503 busy; the bundle is on {B1}, as before")
+
+
 def test_an_unload_without_destination_may_land_anywhere_else(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.manager, cluster.lands_on = "simple", lambda _unload: B3
     plan = approved(ledger, make_plan([unload_step(destination=None)], load_manager="simple"))

@@ -92,7 +92,8 @@ def unload(
         is_open = not is_assigned and (is_open or reply.leaves_open or _leaves_its_destination(run, step))
         at = owner
         if step.destination is None:
-            return _missed(run, step, reply, at, "which is usual without a destination", is_open=is_open)
+            why = "which is usual without a destination" if reply.status == NO_CONTENT else "as before"
+            return _missed(run, step, reply, at, why, is_open=is_open)
         missed = f"{reply.in_words}, the bundle is on {at}"
         run.held.note(step.id, "missed", f"attempt {attempt}: {missed}")
         run.progress(f"{step.id}: missed, {missed}")
@@ -128,9 +129,10 @@ def _leaves_its_destination(run: OngoingRun, step: Step) -> bool:
 def _missed(run: OngoingRun, step: Step, reply: Reply, owner: str | None, why: str, *, is_open: bool) -> None:
     """Handle an unload that did not bring the bundle to its destination."""
     where = f"the bundle is on {owner or 'no broker'}, {why}"
+    answered = f"{reply.in_words}; {where}"
     if is_open:
-        unresolved(run, step, f"{reply.in_words}; {where}")
-    failed(run, step, where)
+        unresolved(run, step, answered)
+    failed(run, step, where if reply.status == NO_CONTENT else answered)
 
 
 def _confirm_unload(run: OngoingRun, step: Step, owner: str) -> Waits[None]:
