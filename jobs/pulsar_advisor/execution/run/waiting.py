@@ -51,13 +51,14 @@ def has_held(run: OngoingRun) -> bool:
 
 def parks(run: OngoingRun, wait_s: float) -> bool:
     """Whether the run waits without this process; never under a guard, which a process must be there to restore."""
-    return run.options.park_from_s is not None and wait_s >= run.options.park_from_s and not run.throttle.guard
+    is_long = run.options.park_from_s is not None and wait_s >= run.options.park_from_s
+    return is_long and not run.throttle.guard and _must_end(run) is None
 
 
 def check_interruption(run: OngoingRun) -> None:
     """Raises `Stop` if the run is to end here, `Parked` if it may wait without this process."""
     if reason := interrupted(run):
-        if _must_end(run) is None and parks(run, inf):
+        if parks(run, inf):
             raise Parked(Parking("request", 0))
         began = any(record.attempts for record in run.held.steps().values())
         raise Stop(reason if began else f"{reason}; start it again to go on")

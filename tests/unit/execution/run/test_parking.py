@@ -96,6 +96,17 @@ def test_a_run_that_keeps_the_balancer_off_is_not_left_without_a_process(
     assert [result.outcome for result in results] == ["done"]
 
 
+@pytest.mark.parametrize(("calls", "waits"), [(1, 0), (2, 2)], ids=["before its hold", "before its second pause"])
+def test_a_run_that_is_to_end_does_not_park_instead(
+    ledger: Ledger, cluster: FakeCluster, calls: int, waits: int
+) -> None:
+    plan = approved(ledger, wide_plan())
+    widen(cluster)
+    stopped = {"interruption": lambda: "the task was stopped in Airflow" if len(cluster.writes) == calls else None}
+    results = list(legs(plan, ledger, cluster, **stopped))
+    assert [result.outcome for result in results] == ["parked"] * waits + ["partial"]
+
+
 def test_a_parked_run_keeps_others_off_its_cluster(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     next(legs(plan, ledger, cluster))
     other = approved(ledger, make_plan([unload_step(1)], seed=7))
