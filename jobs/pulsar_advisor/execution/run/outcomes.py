@@ -61,11 +61,15 @@ def drifted(run: OngoingRun, step: Step, record: StepRecord, changed: str) -> No
         if run.throttle.on_drift == "stop":
             raise Drift(f"{step.id}, {step.bundle_name}, was not sent: {changed}")
         leave_out(run, step, changed)
-    elif step.action == "split":  # which leaves nothing behind
-        failed(run, step, f"its call had no effect, and it is not sent again: {changed}")
-    else:
-        # The call may have left a destination on the leader, which it can't be sent again to consume.
+    elif leaves_its_destination(run, step):  # and can't be sent again to consume it
         unresolved(run, step, changed)
+    else:
+        failed(run, step, f"its call had no effect, and it is not sent again: {changed}")
+
+
+def leaves_its_destination(run: OngoingRun, step: Step) -> bool:
+    """Whether a call without effect may leave its destination on the leader."""
+    return run.plan.load_manager == "modular" and step.destination is not None
 
 
 def _conclude(run: OngoingRun, step: Step, state: StepState, observation: str) -> None:

@@ -161,7 +161,7 @@ def resumed_after(
     ledger: Ledger, cluster: FakeCluster, happens: Callable[[], object], **options: object
 ) -> AppliedStep:
     """What a second process makes of a call that never left the first one, after something has happened."""
-    plan = approved(ledger, make_plan([unload_step()]))
+    plan = approved(ledger, make_plan([unload_step()], load_manager=cluster.manager))
     killed_at_work(ledger, cluster, plan, "before the call")
     cluster.time.pass_s(181)
     happens()
@@ -211,3 +211,12 @@ def test_a_call_without_effect_is_not_repeated_in_a_world_that_has_changed_since
         "no topic of the bundle is loaded: nothing would bring it back",
     )
     assert cluster.writes == []
+
+
+def test_under_extensible_it_has_failed_as_no_leader_remembers_its_destination(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    cluster.manager = "extensible"
+    step = resumed_after(ledger, cluster, cluster.all_topics.clear)
+    why = "no topic of the bundle is loaded: nothing would bring it back"
+    assert (step.state, step.detail) == ("failed", f"its call had no effect, and it is not sent again: {why}")
