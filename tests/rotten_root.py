@@ -17,6 +17,7 @@ from pulsar_advisor.history.columns import COLUMNS
 from pulsar_advisor.history.day import fold
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
+from pulsar_advisor.storage.lease import LEASE
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.days import write_day
@@ -86,7 +87,7 @@ FILES: Final[Mapping[str, Callable[[Path], Path]]] = {
     "recommendation": file_of("plans", "recommendation.json"),
     "plan": file_of("plans", "*--*.json"),
     "report": file_of("reports", "report.html"),
-    "lease": file_of("plans", ".lease"),
+    "lease": file_of("plans", LEASE),
     "day": lambda folder: folder / "history" / "result" / f"cluster={ROTTEN}" / f"day={DAY}" / RESULT,
     "index": lambda folder: folder / "index" / f"cluster={ROTTEN}" / "snapshots.json",
 }

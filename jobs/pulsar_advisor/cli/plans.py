@@ -338,7 +338,7 @@ def export(
 
     from pulsar_advisor.execution.by_hand import exported, recorded_against
     from pulsar_advisor.execution.ledger.opening import ledger_if_any
-    from pulsar_advisor.storage.files import write_file
+    from pulsar_advisor.storage.files import write_output
     from pulsar_advisor.storage.plans import open_plan
 
     document, recorded = open_plan(place.open(), plan), ""
@@ -354,7 +354,7 @@ def export(
         say(text.rstrip("\n"))
         return
     file = with_home(output)
-    write_file(UPath(file), text.encode())
+    write_output(UPath(file), (text.encode(),))
     log(f"written: {file}")
 
 

@@ -21,7 +21,7 @@ from pulsar_advisor.reporting.forms import Form, rendered
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
 from pulsar_advisor.splitting.registry import SPLIT_DECIDERS
 from pulsar_advisor.stages.upgrade import preview_if_any
-from pulsar_advisor.storage.files import write_chunks
+from pulsar_advisor.storage.files import write_chunks, write_output
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.plans import read_plan, read_recommendation
 from pulsar_advisor.storage.results import read_validation
@@ -142,9 +142,11 @@ def _effective_settings(root: Root, snapshot: str) -> dict[str, str] | None:
 
 def write_report(page: ReportPage, root: Root, form: Form, output: str | None) -> str:
     """Write a page in one form; returns its location. `output` None: `reports/cluster=…/snapshot=…/report.<form>`."""
-    path = UPath(output) if output else root.folder("reports", page.snapshot) / f"report.{form}"
-    write_chunks(path, (chunk.encode() for chunk in rendered(page, form)))
-    if output is None:
+    chunks = (chunk.encode() for chunk in rendered(page, form))
+    if output:
+        write_output(path := UPath(output), chunks)
+    else:
+        write_chunks(path := root.folder("reports", page.snapshot) / f"report.{form}", chunks)
         update_index(root, page.snapshot)
     _log.info("the report of snapshot %s is %s", page.snapshot, path)
     return str(path)

@@ -33,6 +33,7 @@ from pulsar_advisor.storage.files import (
     without_empty_folders,
     write_chunks,
     write_file,
+    write_output,
 )
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.root import MANIFEST, Root
@@ -63,7 +64,7 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
         raise UsageError(f"{file} already exists: choose another name, or remove it")
     manifest = read_file(folder / MANIFEST, "capture")
     listed = _listed_files(_checked_manifest(manifest, str(folder)), str(folder))
-    write_chunks(UPath(file), _archived(_files(folder, manifest, listed)))
+    write_output(UPath(file), _archived(_files(folder, manifest, listed)))
 
 
 def import_snapshot(file: Path, root: Root) -> str:

@@ -73,7 +73,10 @@ def without_empty_folders(folder: UPath) -> Iterator[None]:
 
 
 def write_file(path: UPath, content: bytes) -> None:
-    """Write a whole file, visible only when it is complete, and on disk afterwards. Raises `StorageError`."""
+    """Write a whole file, visible only when it is complete, and on disk afterwards. Raises `StorageError`.
+
+    Whatever has its name is replaced: in the root, somebody may have put a pipe there, which blocks its writer.
+    """
     write_chunks(path, (content,))
 
 
@@ -81,10 +84,7 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
     """The same for content that arrives in pieces."""
     with attempting(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        if is_local(path) and path.exists() and not _may_be_replaced(path):
-            with path.open("ab") as file:  # the caller may have written to it
-                file.writelines(chunks)
-        elif is_local(path):
+        if is_local(path):
             # Another process may be writing the same file: the last to finish replaces it whole. In two containers
             # both may have the same process id.
             temporary = path.with_name(f".{path.name}.{uuid4().hex}.partial")
@@ -102,6 +102,15 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
             _sync_folder(path.parent)
         else:
             path.write_bytes(b"".join(chunks))  # in one call: an object store shows only complete objects
+
+
+def write_output(path: UPath, chunks: Iterable[bytes]) -> None:
+    """The same to the place that an operator named, which may be a device or a pipe: that stays what it is."""
+    if is_local(path) and path.exists() and not _may_be_replaced(path):
+        with attempting(f"write {path}"), path.open("ab") as file:  # the caller may have written to it
+            file.writelines(chunks)
+    else:
+        write_chunks(path, chunks)
 
 
 def _may_be_replaced(path: UPath) -> bool:

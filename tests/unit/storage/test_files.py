@@ -19,6 +19,7 @@ from pulsar_advisor.storage.files import (
     why_not_writable,
     write_chunks,
     write_file,
+    write_output,
 )
 
 
@@ -38,13 +39,21 @@ def test_a_file_and_its_name_are_on_disk_once_it_is_written(tmp_path: Path, monk
     assert file.read_bytes() == b"content"
 
 
-def test_a_pipe_or_a_device_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:
+def test_a_pipe_or_a_device_that_was_named_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write_file(UPath(pipe), b"content")
+    write_output(UPath(pipe), [b"content"])
     assert (os.read(reader, 100), pipe.is_fifo()) == (b"content", True)
     os.close(reader)
+
+
+def test_a_pipe_or_a_device_in_the_place_of_a_file_of_the_root_is_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/full")
+    for name in ("device", "pipe"):
+        write_file(UPath(tmp_path / name), b"content")
+        assert (tmp_path / name).read_bytes() == b"content"
 
 
 def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
@@ -56,7 +65,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
 def test_a_name_of_an_open_file_such_as_dev_stdout_is_written_to(tmp_path: Path) -> None:
     (tmp_path / "redirected").write_bytes(b"earlier ")
     with (tmp_path / "redirected").open("ab") as opened:
-        write_file(UPath(f"/proc/self/fd/{opened.fileno()}"), b"content")
+        write_output(UPath(f"/proc/self/fd/{opened.fileno()}"), [b"content"])
     assert (tmp_path / "redirected").read_bytes() == b"earlier content"
 
 

@@ -138,10 +138,10 @@ def _make_private(file: Path) -> None:
     kind of file, named by mistake, is left alone; the database then says what is wrong.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    if file.is_dir():
-        return
     if not file.exists():
         file.touch(mode=0o600)
+    if not file.is_file():
+        return
     with file.open("rb") as content:
         if content.read(len(_SQLITE_HEADER)) not in (b"", _SQLITE_HEADER):
             return

@@ -219,6 +219,12 @@ def test_a_file_that_is_no_ledger_is_named(tmp_path: Path) -> None:
         open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
 
 
+def test_a_pipe_in_the_place_of_a_ledger_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ledger.sqlite")
+    with pytest.raises(StorageError, match="can't be used: disk I/O error"):
+        open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
+
+
 def test_a_ledger_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.sqlite"
     open_ledger(url).close()
