@@ -209,7 +209,7 @@ def _unpacked(body: bytes) -> bytes:
     raw = urllib3.HTTPResponse(io.BytesIO(body), {"content-encoding": "gzip"}, preload_content=False)
     response = requests.Response()
     response.raw, response.status_code = raw, 200
-    return bytes(read_body(response, WHERE, limit_bytes=1 << 20))
+    return bytes(read_body(response, WHERE, limit_bytes=1 << 20, within_s=10))
 
 
 class _Issuer:

@@ -10,9 +10,6 @@ import requests
 from pulsar_advisor.admin.time_limit import ended_after
 from pulsar_advisor.model.errors import ClusterUnreachable
 
-BODY_TIMEOUT_S: Final = 600.0
-"""For a whole document, however steadily it trickles in; a broker's topic document can reach 100 MB."""
-
 _CHUNK_BYTES: Final = 1 << 16
 
 
@@ -21,12 +18,19 @@ class TooLarge(ClusterUnreachable):
 
 
 def read_body(
-    response: requests.Response, address: str, limit_bytes: int, arrive: Callable[[int], None] | None = None
+    response: requests.Response,
+    address: str,
+    limit_bytes: int,
+    within_s: float,
+    arrive: Callable[[int], None] | None = None,
 ) -> bytearray:
-    """The whole body, decompressed; `arrive` gets the size of each piece. Raises `TooLarge` and requests' errors."""
+    """The whole body, decompressed, however steadily it trickles in; `arrive` gets the size of each piece.
+
+    Raises `TooLarge` and requests' errors.
+    """
     body = bytearray()
     # A piece may take any time, too: only silence has a limit within it.
-    with ended_after(BODY_TIMEOUT_S, response.raw.shutdown) as is_late:
+    with ended_after(within_s, response.raw.shutdown) as is_late:
         try:
             for chunk in response.iter_content(_CHUNK_BYTES):
                 body += chunk
@@ -43,5 +47,5 @@ def read_body(
             if not is_late.is_set():
                 raise
     if is_late.is_set():
-        raise requests.ReadTimeout(f"document incomplete after {BODY_TIMEOUT_S:.0f} s", response=response)
+        raise requests.ReadTimeout(f"document incomplete after {within_s:.0f} s", response=response)
     return body

@@ -167,7 +167,7 @@ class AccessToken:
             with self._session.request(
                 method, url, data=form, timeout=TIMEOUT_S, allow_redirects=False, stream=True
             ) as answer:
-                status, body = answer.status_code, read_body(answer, where, LARGEST_ANSWER_BYTES)
+                status, body = answer.status_code, read_body(answer, where, LARGEST_ANSWER_BYTES, TIMEOUT_S)
         except requests.exceptions.SSLError as error:
             raise NoToken(f"{where}: TLS failed: check the host name and oauth2.tls_ca_file") from error
         except TooLarge as error:

@@ -42,6 +42,8 @@ LONGEST_PAUSE_S: Final = 5.0
 """Between two attempts of a GET, also where a `Retry-After` asks for more."""
 LARGEST_ANSWER_BYTES: Final = 16 << 20
 """Decompressed, unless a call sets another limit."""
+DOCUMENT_TIMEOUT_S: Final = 600.0
+"""For a whole document; a broker's topic document can reach 100 MB."""
 LARGEST_ERROR_BYTES: Final = 1 << 20
 """Decompressed, for an error response: a reason, or the page of some web server."""
 
@@ -230,6 +232,7 @@ class AdminTransport:
         self._budget.spend()
         connection = self.connection
         silence_s = connection.read_timeout_s if method == "GET" else connection.write_timeout_s
+        within_s = DOCUMENT_TIMEOUT_S if method == "GET" else silence_s  # nothing else goes on during a write
         headers = {} if method == "GET" else {"Content-Type": "application/json"}
         authorization = self.authorization()
         asked_at_s = time.time()
@@ -249,7 +252,7 @@ class AdminTransport:
                 location = response.headers.get("Location") if status in _REDIRECTS else None
                 clock = clock_difference(response.headers.get("Date", ""), asked_at_s, time.time())
                 limit_bytes = limit_bytes if status in _SUCCESS else min(limit_bytes, LARGEST_ERROR_BYTES)
-                content = read_body(response, address.without_query, limit_bytes, self._arrive)
+                content = read_body(response, address.without_query, limit_bytes, within_s, self._arrive)
                 if status not in _SUCCESS:
                     content = _without_credentials(content, authorization)
                 wait_s = _retry_after_s(response.headers.get("Retry-After", ""))

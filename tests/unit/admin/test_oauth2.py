@@ -134,10 +134,13 @@ def test_calls_carry_the_token(issuer: Issuer, key_file: Path) -> None:
     assert len(issuer.forms) == 1
 
 
-def test_an_issuer_whose_answer_never_begins_is_given_up(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_an_issuer_whose_answer_never_ends_is_given_up(
+    begin: bytes, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(oauth2, "TIMEOUT_S", 0.2)
     monkeypatch.setattr(oauth2, "ATTEMPTS", 1)
-    with endless_heads() as address, pytest.raises(NoToken, match="no response"):
+    with endless_heads(begin) as address, pytest.raises(NoToken, match="no response"):
         AccessToken(ClientCredentials(issuer_url=address, key_file=key_file), "us/1").authorization()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import os
@@ -168,20 +167,22 @@ def test_a_get_is_sent_again_when_the_connection_breaks() -> None:
     "head", [b"200 OK\r\nContent-Length: 1000000000", b"200 OK\r\nConnection: close", b"307 Moved\r\nLocation: /"]
 )
 def test_a_document_that_drips_without_end_is_given_up(head: bytes, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pulsar_advisor.admin.body.BODY_TIMEOUT_S", 0.2)
-    ended = threading.Event()
+    monkeypatch.setattr("pulsar_advisor.admin.transport.DOCUMENT_TIMEOUT_S", 0.2)
+    with (
+        endless_heads(b"HTTP/1.1 " + head + b"\r\n\r\n", bytes(size)) as address,
+        AdminTransport(connection(address)) as transport,
+        pytest.raises(NoAnswer, match="no complete response"),
+    ):
+        transport.get(PATH)
 
-    def drip(connection: socket.socket) -> None:
-        connection.recv(65536)
-        connection.sendall(b"HTTP/1.1 " + head + b"\r\n\r\n")
-        with contextlib.suppress(OSError):
-            while not ended.wait(0.02):
-                connection.sendall(bytes(size))
 
-    with raw_server(drip) as address, AdminTransport(connection(address)) as transport:
-        with pytest.raises(NoAnswer, match="no complete response"):
-            transport.get(PATH)
-        ended.set()
+def test_the_document_of_an_answer_to_a_write_has_the_time_of_the_write() -> None:
+    with (
+        endless_heads(b"HTTP/1.1 200 OK\r\n\r\n") as address,
+        AdminTransport(connection(address, write_timeout_s=0.2), writes=True) as transport,
+        pytest.raises(NoAnswer, match=r"no complete response within 0\.2 s"),
+    ):
+        transport.request("PUT", PATH)
 
 
 def test_an_answer_that_never_gets_to_its_document_is_given_up() -> None:
