@@ -1,7 +1,8 @@
-"""Time limits of a whole exchange: those of the libraries start anew with every byte of it."""
+"""Connections with time limits for a whole exchange, since those of the libraries start anew with every byte of it."""
 
 from __future__ import annotations
 
+import http.client
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -41,11 +42,26 @@ def shut_down(sock: socket.socket) -> None:
     socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
+class FinalResponse(http.client.HTTPResponse):
+    """An answer after any interim ones, of which the library skips `100 Continue` alone.
+
+    Another one, such as a proxy's `103 Early Hints`, would pass for the answer, and the answer for that to the next
+    call on the connection.
+    """
+
+    def _read_status(self) -> tuple[str, int, str]:
+        version, status, reason = super()._read_status()  # type: ignore[misc]  # the library's own
+        is_interim = http.HTTPStatus.SWITCHING_PROTOCOLS < status < http.HTTPStatus.OK
+        return version, http.HTTPStatus.CONTINUE if is_interim else status, reason
+
+
 class _Connection(HTTPConnection):
     """A connection on which the head of an answer has to be complete within the time allowed for silence.
 
     Otherwise a server that sends a byte of it now and then, or `100 Continue` for ever, would never be given up.
     """
+
+    response_class = FinalResponse
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
         assert self.timeout is not None  # every call has one

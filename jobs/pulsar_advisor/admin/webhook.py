@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +31,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
 from pulsar_advisor.admin.secret import secret_at
-from pulsar_advisor.admin.time_limit import ended_after, shut_down
+from pulsar_advisor.admin.time_limit import FinalResponse, ended_after, shut_down
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.plans.canonical_json import canonical_json
@@ -184,7 +184,7 @@ def _post(address: WebAddress, headers: Mapping[str, str], body: bytes, tls_ca_f
 
 def _status(sock: socket.socket) -> int:
     """What the status line of an answer says, also if the connection breaks after it: the message has arrived."""
-    with HTTPResponse(sock, method="POST") as answer:
+    with FinalResponse(sock, method="POST") as answer:
         try:
             answer.begin()
         except (OSError, HTTPException):

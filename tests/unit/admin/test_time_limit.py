@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from threading import Event
 
 import pytest
 import requests
 
 from pulsar_advisor.admin.time_limit import TimelyAdapter, ended_after
-from web_server import HTTPServer, endless_heads
+from web_server import HTTPServer, endless_heads, raw_server
 
 
 @pytest.fixture
@@ -20,7 +21,12 @@ def session() -> requests.Session:
 
 
 @pytest.mark.parametrize(
-    ("begin", "piece"), [(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")]
+    ("begin", "piece"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+    ],
 )
 def test_a_head_without_end_is_given_up(begin: bytes, piece: bytes, session: requests.Session) -> None:
     with endless_heads(begin, piece) as address, pytest.raises(requests.ReadTimeout):
@@ -31,6 +37,17 @@ def test_a_whole_head_in_time_is_an_answer(session: requests.Session) -> None:
     with HTTPServer(host="127.0.0.1", port=0) as server:
         server.expect_request("/").respond_with_data("here")
         assert session.get(server.url_for("/"), timeout=5).text == "here"
+
+
+@pytest.mark.parametrize("status", [100, 102, 103, 199])
+def test_an_interim_answer_is_not_the_answer(status: int, session: requests.Session) -> None:
+    def answer(connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 %d Wait\r\nLink: </style.css>\r\n\r\n" % status)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhere")
+
+    with raw_server(answer) as address:
+        assert session.get(address, timeout=5).text == "here"
 
 
 def test_a_limit_that_is_up_as_its_block_ends_shuts_nothing_down_after_it() -> None:

@@ -263,6 +263,15 @@ def test_a_connection_that_breaks_after_the_status_line_is_a_delivery() -> None:
         Webhook(f"{address}/").send("ledger.head", MESSAGE)
 
 
+def test_an_interim_answer_does_not_count_yet() -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")
+
+    with raw_server(serve) as address:
+        Webhook(f"{address}/").send("ledger.head", MESSAGE)
+
+
 @pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 2\xff0 OK\r\n\r\n", b"", b"\x00" * 70_000])
 def test_what_is_no_http_is_no_delivery(answer: bytes) -> None:
     def serve(connection: socket.socket) -> None:
