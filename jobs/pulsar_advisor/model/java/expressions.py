@@ -3,14 +3,15 @@
 Syntax that `regex` reads as Java does is supported, and `\\Q…\\E` is translated. Not supported, because `regex` reads
 it differently or not at all: classes within classes and `&&`; `\\p \\P \\h \\H \\R \\X \\G \\g \\z \\v \\k \\c \\e
 \\N` and `\\10` to `\\99`; the flags `d`, `u`, `U`; and flags that start in the middle, except `(?i:…)`. Such an
-expression is unusable: it matches nothing, and the reason is reported. So is one that takes too long: a policy must not
-stall a run.
+expression is unusable: it matches nothing, and the reason is reported. So is one that takes too long or too much
+memory: a policy must not stall a run.
 
 Source: `java.util.regex.Pattern` (Java 17 and 21).
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,12 @@ from pulsar_advisor.model.cluster.cluster_state import Booleans
 TIME_LIMIT_S: Final = 1.0
 """For one expression and all names it is matched against. A sound one takes about a microsecond per name."""
 
+LONGEST: Final = 100_000
+"""Characters of an expression: one that names a thousand brokers has some 50,000."""
+MOST_REPETITIONS: Final = 10_000
+"""Of a part within parts that are repeated: `regex` writes out what `{n}` repeats, in memory."""
+
+_REPEATED: Final = regex.compile(r"\{0*([1-9]\d*)", regex.ASCII)
 _QUOTED: Final = regex.compile(r"(?<!\\)((?:\\\\)*)\\Q(.*?)(?:\\E|\Z)", regex.DOTALL)
 _UNESCAPED: Final = r"(?<!\\)(?:\\\\)*"
 _READ_DIFFERENTLY: Final = regex.compile(
@@ -79,12 +86,17 @@ def _beginning(expression: str) -> str:
 
 
 def _compiled(expression: str) -> regex.Pattern[str]:
+    if len(expression) > LONGEST:
+        raise _Unusable(f"it has more than {LONGEST:,} characters")
+    # A number of many digits is beyond the limit by its first ones.
+    if math.prod(int(least[:9]) for least in _REPEATED.findall(expression)) > MOST_REPETITIONS:
+        raise _Unusable(f"it repeats a part more than {MOST_REPETITIONS:,} times")
     translated = _QUOTED.sub(lambda quoted: quoted[1] + regex.escape(quoted[2], special_only=False), expression)
     if _READ_DIFFERENTLY.search(translated):
         raise _Unusable("it uses syntax that is not supported here, or that Java interprets differently")
     try:
         return regex.compile(translated, regex.ASCII)
-    except regex.error as error:
+    except (regex.error, ValueError, OverflowError) as error:  # also for a count beyond what a number can be
         raise _Unusable(str(error)) from None
     except RecursionError:
         raise _Unusable("it is nested too deeply") from None

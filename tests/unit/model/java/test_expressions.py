@@ -83,6 +83,26 @@ def test_an_expression_nested_too_deeply_is_unusable() -> None:
     assert matched([expression], ["a"]).unusable == {expression: "it is nested too deeply"}
 
 
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("(?:a{600}){600}", "it repeats a part more than 10,000 times"),
+        (f"a{{{'9' * 5000}}}", "it repeats a part more than 10,000 times"),
+        (f"a{{1,{'9' * 5000}}}", "Exceeds the limit"),
+        ("|".join(["a"] * 50_001), "it has more than 100,000 characters"),
+    ],
+)
+def test_an_expression_that_would_take_memory_without_bound_is_unusable(expression: str, why: str) -> None:
+    found = matched([expression], ["a"])
+    assert found.unusable[expression].startswith(why)
+    assert not found.matches.any()
+
+
+def test_an_expression_with_the_counts_of_an_identifier_is_applied() -> None:
+    uuid = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    assert matched([uuid], ["01234567-89ab-cdef-0123-456789abcdef"]).matches.all()
+
+
 def test_a_name_is_matched_as_a_whole_by_any_of_the_expressions() -> None:
     assert matched(["a", "b.*", "("], ["a", "ab", "bc", ""]).matches.tolist() == [True, False, True, False]
 
