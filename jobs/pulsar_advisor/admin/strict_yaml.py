@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-NOT_YAML: Final = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
+NOT_YAML: Final = (yaml.YAMLError, ValueError, LookupError, AttributeError, OverflowError, RecursionError)
 """What the library raises for a text that isn't YAML, and for a value that doesn't fit its tag."""
 
 

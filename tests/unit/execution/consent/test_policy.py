@@ -170,6 +170,7 @@ def test_a_freeze_sends_every_plan_to_a_person(file: Path, day: int, frozen: boo
         ("max_moves: 2", "max_moves: !!bool maybe", "is not YAML"),
         ("to: 2027-01-06", "to: !!timestamp soon", "is not YAML"),
         ("automatic:", "automatic: " + "[" * 50_000, "is not YAML"),
+        ("[shop/*]", r'["\UFFFFFFFF"]', "is not YAML"),
     ],
 )
 def test_a_policy_that_is_not_valid_is_refused_with_its_place(file: Path, old: str, new: str, says: str) -> None:
