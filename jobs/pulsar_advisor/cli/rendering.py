@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.text.some_of import NAMED, count, lasting, points, some_of
-from pulsar_advisor.reporting.figures import percent, throughput
+from pulsar_advisor.reporting.figures import moment, percent, throughput
 
 if TYPE_CHECKING:
     from pulsar_advisor.documents.apply_result import ApplyResult
@@ -91,7 +90,7 @@ def run_table(runs: Iterable[RecordedRun]) -> Iterator[str]:
 
     yield f"{'run':>5}  {'plan':<{SHORT}}  {'state':<8}  {'started (UTC)':<19}  approved by"
     for run in runs:
-        started = datetime.fromtimestamp(run.started_at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        started = moment(run.started_at_ms).removesuffix(" UTC")
         ended = f": {run.sentence}" if run.sentence else ""
         ended = f", balancer still off{ended}" if run.still_off else ended
         yield f"{run.run:>5}  {short(run.digest)}  {run.state:<8}  {started}  {run.approver}{ended}"
@@ -101,7 +100,7 @@ def event_table(events: Iterable[RecordedEvent]) -> Iterator[str]:
     """One line per event of a plan: when, in which run, what."""
     yield f"{'time (UTC)':<19}  {'run':>5}  what"
     for event in events:
-        at = datetime.fromtimestamp(event.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        at = moment(event.at_ms).removesuffix(" UTC")
         step = f"{event.step} " if event.step else ""
         detail = f": {event.detail}" if event.detail else ""
         yield f"{at}  {event.run or '':>5}  {step}{event.kind}{detail}"
@@ -226,7 +225,7 @@ def roll_status_lines(status: RollStatus, restore: str) -> Iterator[str]:
         if status.balancer_off:
             yield f"off until the roll ends: {' and '.join(status.balancer_off)}"
         if status.approved_until_ms is not None:
-            yield f"approved until {datetime.fromtimestamp(status.approved_until_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+            yield f"approved until {moment(status.approved_until_ms)}"
     if status.still_off:
         yield f"balancer still off: {' and '.join(status.still_off)}; `{restore}` puts it back"
     yield status.sentence

@@ -67,5 +67,8 @@ def sentence(text: str) -> str:
 
 
 def moment(epoch_ms: int) -> str:
-    """Epoch milliseconds as `2026-11-21 08:30:00 UTC`."""
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    """Epoch milliseconds as `2026-11-21 08:30:00 UTC`; beyond all years, as in a forged row, the number itself."""
+    try:
+        return datetime.fromtimestamp(epoch_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{epoch_ms} ms"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.reporting.figures import UNKNOWN, change, count, message_rate, percent, sentence, throughput
+from pulsar_advisor.reporting.figures import UNKNOWN, change, count, message_rate, moment, percent, sentence, throughput
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,15 @@ def test_a_figure_that_is_no_number_is_unknown(figure: float | None) -> None:
 def test_what_rounds_to_zero_has_no_sign() -> None:
     assert percent(-0.00004) == "0.0%"
     assert percent(-0.004, 0) == "0%"
+
+
+@pytest.mark.parametrize(
+    ("epoch_ms", "text"),
+    [
+        (1_795_249_800_000, "2026-11-21 08:30:00 UTC"),
+        (253_402_300_800_000, "253402300800000 ms"),
+        (-(2**63), "-9223372036854775808 ms"),
+    ],
+)
+def test_a_moment_beyond_all_years_is_shown_as_its_number(epoch_ms: int, text: str) -> None:
+    assert moment(epoch_ms) == text
