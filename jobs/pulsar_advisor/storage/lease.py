@@ -166,7 +166,7 @@ def read_lease(path: UPath) -> bytes:
 
 def is_held(content: bytes, silent_for: timedelta) -> bool:
     """Whether the writer of a lease may still be active; `silent_for` is the age of its file by the store's clock."""
-    if silent_for > EXPIRES_AFTER:
+    if abs(silent_for) > EXPIRES_AFTER:  # a stamp from the future would stay young: no writer renewed it
         return False
     written = _written(content)
     if written.host is None or written.process is None:

@@ -105,8 +105,9 @@ def test_a_writer_on_another_host_that_renewed_its_lease_is_at_work(tmp_path: Pa
     assert json.loads((tmp_path / LEASE).read_text())["host"] == "elsewhere"
 
 
-def test_a_writer_on_another_host_that_fell_silent_is_gone(tmp_path: Path) -> None:
-    leased(tmp_path, ELSEWHERE, timedelta(minutes=16))
+@pytest.mark.parametrize("silent_for", [timedelta(minutes=16), timedelta(days=-365)], ids=["silent", "in the future"])
+def test_a_writer_on_another_host_that_fell_silent_is_gone(tmp_path: Path, silent_for: timedelta) -> None:
+    leased(tmp_path, ELSEWHERE, silent_for)
     with held(UPath(tmp_path), SNAPSHOT, WORK):
         assert json.loads((tmp_path / LEASE).read_text())["host"] == this_process().host
 
