@@ -222,7 +222,7 @@ def _ended(run: OngoingRun) -> EndOfRun:
     to_do = f"; {_AFTER_A_DRIFT}" if isinstance(cause, Drift) and not is_turn else ""
     counted = f"{confirmed} of {len(records)} steps confirmed{nothing_left}{why}{to_do}{noted}"
     # A turn that was cut short has given the balancer back, even if that was after its last move: the roll stops.
-    if confirmed == len(records) and (cause is None or (records and not is_turn)):
+    if confirmed == len(records) and (cause is None or not is_turn):
         held.end("done", counted)
         return end_of_run("done", plan, held.id, counted, records)
     if all(record.attempts == 0 for record in records.values()):
