@@ -446,6 +446,20 @@ def test_a_write_with_an_answer_that_makes_no_sense_may_have_been_carried_out(an
     assert not error.value.unsent
 
 
+def test_so_may_one_whose_answer_breaks_a_parser(broker: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_body(*_: object) -> bytes:
+        raise OverflowError
+
+    monkeypatch.setattr("pulsar_advisor.admin.transport.read_body", read_body)
+    broker.expect_request(PATH).respond_with_data(b"")
+    with (
+        AdminTransport(connection(url(broker)), writes=True) as transport,
+        pytest.raises(NoAnswer, match=r"the response can't be parsed \(OverflowError\)") as error,
+    ):
+        transport.request("PUT", PATH)
+    assert not error.value.unsent
+
+
 @pytest.mark.parametrize("method", ["GET", "PUT"])
 def test_only_hosts_of_the_cluster_are_asked(broker: HTTPServer, other: HTTPServer, method: str) -> None:
     with (

@@ -145,8 +145,9 @@ def test_who_approves_an_undo_reads_what_it_undoes_and_what_it_leaves_out(ledger
     assert f"left out: 1 step; undo-step-002 because the bundle is on {B1} already" in lines
 
 
-def test_undo_of_a_roll_names_the_plans_of_its_other_turns(
-    root: Root, ledger: Ledger, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("words", [("undo", "--as", "carol"), ("verify",)])
+def test_undo_and_verify_of_a_roll_name_the_plans_of_its_other_turns(
+    words: tuple[str, ...], root: Root, ledger: Ledger, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_plan(root, PLAN)
     run(approved(ledger, PLAN), ledger, cluster)
@@ -154,7 +155,8 @@ def test_undo_of_a_roll_names_the_plans_of_its_other_turns(
     with ledger.writing() as session:
         for turn in turns:
             ledger.add_event(session, digest_of(PLAN), TURN_BEGUN, json.dumps(asdict(turn)))
-    assert undo(PLAN, root) == 0
+    verb, *options = words
+    typed(root, verb, digest_of(PLAN), *options, *REACH)
     assert f"each other turn has a plan of its own: {B2} 55555555" in capsys.readouterr().err
 
 

@@ -269,6 +269,7 @@ def test_a_plan_that_was_undone_is_not_carried_out_any_more(ledger: Ledger, clus
     plan = make_plan([unload_step(1), unload_step(2, UPPER)] if resume else [unload_step(1)])
     cluster.whenever("after the call", lambda: resume and cluster.brokers.discard(B3))
     undo = undo_of_run(ledger, cluster, plan)
+    assert can_be_undone(plan, ledger)
     assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
     with pytest.raises(Refused, match=f"{digest_of(plan)} has been undone since"):
         run(plan, ledger, cluster, resume=resume)

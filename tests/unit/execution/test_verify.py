@@ -141,9 +141,15 @@ def test_usage_may_be_ten_points_off(ledger: Ledger, done: FakeCluster, percent:
     assert result.deviations == ((f"{B2} is at {percent:.1f}%, predicted: 50.0%",) if deviates else ())
 
 
-def test_a_usage_just_beyond_the_tolerance_is_shown_to_be(ledger: Ledger, done: FakeCluster) -> None:
-    result = verify(ledger, captured(done, usage={B2: 60.04}))
-    assert result.deviations == (f"{B2} is at 60.04%, predicted: 50.00%",)
+@pytest.mark.parametrize(
+    ("percent", "shown"),
+    [(60.04, "60.04%, predicted: 50.00%"), (60.0002, "60.0002%, predicted: 50.0000%")],
+)
+def test_a_usage_just_beyond_the_tolerance_is_shown_to_be(
+    ledger: Ledger, done: FakeCluster, percent: float, shown: str
+) -> None:
+    result = verify(ledger, captured(done, usage={B2: percent}))
+    assert result.deviations == (f"{B2} is at {shown}",)
 
 
 def test_usage_is_not_judged_while_brokers_report_figures_from_before_the_run(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.reporting.steps import step_lists
 from states import QUARTERS
@@ -61,3 +63,12 @@ def test_a_plan_that_names_no_checks_claims_none() -> None:
     inputs = skewed_inputs()
     unloads, _ = step_lists(inputs.state, inputs.plans[0])
     assert {view.checks for view in unloads.shown} == {""}
+
+
+def test_a_step_names_the_owner_that_it_expects_if_that_is_not_its_source() -> None:
+    inputs = skewed_inputs()
+    unloads, _ = step_lists(inputs.state, inputs.plans[0])
+    step = unloads.shown[0].step
+    expect = step.expect.model_copy(update={"owner": BROKERS[3]})
+    view = replace(unloads.shown[0], step=step.model_copy(update={"expect": expect}))
+    assert view.condition.startswith(f"Sent only if {BROKERS[3]} still owns it")

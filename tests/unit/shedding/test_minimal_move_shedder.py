@@ -145,6 +145,11 @@ def test_a_bundle_whose_figures_are_no_numbers_stays() -> None:
     assert codes(decision.bundles)[1] == "no_figures"
 
 
+def test_the_busiest_broker_gives_first() -> None:
+    state = state_of({"a": 75.0, "b": 95.0, "c": 10.0, "d": 20.0}, {"a": [50.0, 25.0], "b": [50.0, 45.0]})
+    assert [source for source, _, _ in moves_of(state, answer(state))] == ["b", "a"]
+
+
 def test_a_broker_that_gives_to_make_room_gives_first_and_is_said_to() -> None:
     # Mean 50, ceiling 55: only b could take the 26 of a, once its 9 has gone to c.
     state = state_of({"a": 76.0, "b": 30.0, "c": 44.0}, {"a": [50.0, 26.0], "b": [21.0, 9.0], "c": [44.0]})

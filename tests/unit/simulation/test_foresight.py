@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.decision import Split
@@ -112,3 +112,9 @@ def test_a_bundle_that_moves_before_it_is_split_takes_its_children_along() -> No
     state = busy()
     plan = splitting_plan(state, (Move(0, 0, 1, "because", near_tie=False),))
     assert planned(state, plan).moves == {0: 1, 1: 1}
+
+
+def test_where_a_bundle_goes_that_pulsar_places_is_not_known() -> None:
+    state = busy()
+    plan = plan_of(state, resolve_settings("4.0.8"), (Move(0, 0, NO_ROW, "because", near_tie=False),))
+    assert planned(state, plan).moves == {}

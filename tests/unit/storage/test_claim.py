@@ -110,6 +110,16 @@ def test_a_snapshot_is_never_removed(root: Root) -> None:
     assert (folder / "tenants.jsonl.zst").exists()
 
 
+def test_a_snapshot_that_is_finished_after_the_others_were_listed_is_not_removed(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = begun(root, "20261121T082900Z", ELSEWHERE, timedelta(days=9))
+    (folder / MANIFEST).write_text("{}")
+    monkeypatch.setattr(Root, "snapshots", lambda _root: [])
+    assert remove_remainders(root) == []
+    assert (folder / "tenants.jsonl.zst").exists()
+
+
 def test_a_link_in_a_remainder_is_not_followed(root: Root, dead_process: Process, tmp_path: Path) -> None:
     elsewhere = tmp_path / "precious"
     elsewhere.mkdir()

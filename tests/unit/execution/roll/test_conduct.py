@@ -1030,6 +1030,20 @@ def test_no_broker_is_drained_before_a_late_call_of_an_earlier_run_can_not_switc
     assert is_off(cluster) == [True, True]
 
 
+def test_whoever_stops_a_roll_need_not_wait_for_such_a_call(roll: Roll, ledger: Ledger, cluster: FakeCluster) -> None:
+    approved(ledger, before := make_plan([unload_step(1, UPPER)]))
+    run(before, ledger, cluster, guard=True)
+    cluster.owners[f"{NAMESPACE}/{UPPER}"] = B1
+    said: list[str] = []
+    stopped = replace(
+        roll,
+        progress=said.append,
+        interruption=lambda: "SIGTERM" if any("may still switch" in line for line in said) else None,
+    )
+    with pytest.raises(Refused, match=f"the turn of {B1}, .*; SIGTERM"):
+        go_on(stopped)
+
+
 def test_a_turn_that_can_not_begin_forgets_no_call_of_the_turn_before_that_may_still_act(
     roll: Roll, ledger: Ledger, cluster: FakeCluster
 ) -> None:
@@ -1125,6 +1139,16 @@ def test_a_pause_ends_a_turn_after_its_moves_in_flight(ledger: Ledger, roll: Rol
     assert sum(isinstance(call, Unload) for call in cluster.writes) == 1
     lift_pause_of_plan(ledger, roll.digest, OLIVE)
     assert outcome(go_on(roll)) == "done"
+
+
+def test_a_first_turn_is_resumed_under_the_approval_of_its_roll(
+    ledger: Ledger, roll: Roll, cluster: FakeCluster
+) -> None:
+    cluster.once("after the call", lambda: pause(ledger, roll.plan, OLIVE))
+    go_on(roll)
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)
+    assert outcome(go_on(roll)) == "done"
+    assert len(approvals_of_plan(ledger, roll.digest)) == 1
 
 
 def test_a_pause_in_a_later_turn_brings_the_balancer_back_only_after_its_moves_in_flight(

@@ -7,7 +7,7 @@ import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
-from pulsar_advisor.planning.advice.coverage import coverage
+from pulsar_advisor.planning.advice.coverage import Coverage, coverage
 from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone
 from unit.planning.conftest import MIB
 
@@ -32,6 +32,17 @@ def test_what_was_left_out_is_said_where_something_was(state: ClusterState) -> N
     assert coverage(state, DEFAULTS).shortfall == (
         "8.3% of the messages and 2.3% of the bytes could not be judged. Left out: b:8080."
     )
+
+
+@pytest.mark.parametrize(
+    ("sentence", "bundles", "shortfall"),
+    [
+        ("All of the load could be judged.", 1, "All of the load could be judged. Left out: 1 bundle."),
+        ("2.3% of the bytes could not be judged.", 0, "2.3% of the bytes could not be judged."),
+    ],
+)
+def test_either_a_share_or_what_was_left_out_is_enough_to_say_so(sentence: str, bundles: int, shortfall: str) -> None:
+    assert Coverage(sentence=sentence, excluded_bundles=bundles).shortfall == shortfall
 
 
 def test_what_decides_is_not_said_twice(state: ClusterState) -> None:

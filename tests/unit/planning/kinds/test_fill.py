@@ -77,6 +77,12 @@ def test_the_reason_is_that_of_the_filled_broker_however_many_others_there_are()
     )
 
 
+def test_a_bundle_that_may_not_go_there_is_not_the_reason_where_another_may_and_is_too_large() -> None:
+    policy = IsolationPolicy("vip", ("t/a-0",), ("a",), (), 1, 100)
+    plan = planned(cluster({"a": [40, 30], "new": []}, policies=[policy]), Goal("fill", ("new",), 0.2))
+    assert (plan.decision.why_nothing or "").startswith("no bundle is small enough")
+
+
 @pytest.mark.parametrize(
     ("brokers", "target", "why"),
     [

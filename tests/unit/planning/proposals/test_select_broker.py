@@ -230,3 +230,13 @@ def test_what_bundles_are_assigned_to_is_noted_in_one_copy_of_the_state_that_oth
     assert chosen.candidates.state.bundles.owner is noted
     assert noted.tolist()[:2] == [B, C]
     assert state.bundles.owner.tolist() == before.tolist()
+
+
+def test_the_topics_of_assigned_bundles_count_towards_the_brokers_limit() -> None:
+    what_if = {"loadBalancerDistributeBundlesEvenlyEnabled": "false", "loadBalancerBrokerMaxTopics": "1"}
+    facts = placement_facts(cluster(cpu=50.0), resolve_settings("4.0.8", what_if=what_if).values)
+    chosen = BrokerSelection(CandidateSets.of(facts), "Takes", Takes(((B,),) * 2), view=None, memory=0, seed=0)
+    assert B in chosen.candidates.first(2).brokers
+    chosen.assign(0, A)
+    chosen.assign(1, A)
+    assert B not in chosen.candidates.first(2).brokers
