@@ -459,6 +459,13 @@ def test_a_migration_of_the_metadata_store_is_a_problem_while_it_lasts(
     assert manifest["failures"] == []
 
 
+def test_one_broker_that_can_migrate_is_enough_to_ask_for_a_migration(cluster: FakeCluster, root: Root) -> None:
+    at_migration(cluster, "COPYING")
+    cluster.second.answers("/brokers/version", "4.0.8")
+    manifest = manifest_of(root, capture(cluster.options(), root))
+    assert any(entry["reason"].startswith("it is being migrated") for entry in manifest["missing"])
+
+
 def test_after_the_migration_what_zookeeper_answers_is_refused_as_stale(
     cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,11 +22,11 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.switches import record_switched_back, switched_off
 from pulsar_advisor.execution.run import guard
 from pulsar_advisor.execution.run.guard import OFF, leave_as_it_is, restore_what_was_left
-from pulsar_advisor.execution.run.steering import abort
+from pulsar_advisor.execution.run.steering import abort, pause
 from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from unit.execution.actors import BOB, approved, carried_out, run
-from unit.execution.doubles import B1, B2, LOWER, FakeCluster, make_plan, split_step, unload_step
+from unit.execution.doubles import B1, B2, B3, BASKETS, LOWER, FakeCluster, make_plan, split_step, unload_step, widen
 
 SHEDDING, SPLITTING = "loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled"
 MOVE, CUT = unload_step(1), split_step(2)
@@ -116,6 +116,20 @@ def test_nobody_restores_during_a_run_what_an_earlier_one_has_left_off(
     other = approved(ledger, make_plan([split_step(1)]))
     assert run(other, ledger, cluster, guard=True).outcome == "done"
     assert (seen, cluster.overrides, switched_off(ledger, "live")) == ([BOTH_OFF], {}, ())
+
+
+def test_what_a_resumed_run_switches_off_is_known_to_be_off_whatever_newer_runs_gave_back(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    widen(cluster)
+    cluster.once("after the call", lambda: pause(ledger, plan, BOB))
+    assert run(plan, ledger, cluster, guard=True).outcome == "partial"
+    basket = unload_step(1, LOWER, B2, B3, namespace=BASKETS, expect=MOVE.expect.model_copy(update={"owner": B2}))
+    assert carried_out(ledger, cluster, basket, guard=True).outcome == "done"
+    seen: list[set[str]] = []
+    cluster.once("before the call", lambda: seen.append({switch.setting for switch in switched_off(ledger, "live")}))
+    assert run(plan, ledger, cluster, guard=True, resume=True).outcome == "done"
+    assert seen == [{SHEDDING, SPLITTING}]
 
 
 def test_a_process_that_restored_it_late_takes_nothing_from_the_run_that_switched_it_off_again(
