@@ -489,6 +489,12 @@ def test_a_password_may_be_handed_over(broker: HTTPServer) -> None:
         assert transport.get(PATH).status == 200
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_broker_whose_web_address_is_unknown_is_asked_at_its_id(scheme: str) -> None:
+    with AdminTransport(connection(f"{scheme}://proxy:8443")) as transport:
+        assert transport.own_url("broker-1:8080") == f"{scheme}://broker-1:8080"
+
+
 def test_the_web_address_of_a_broker_behind_tls_is_learnt_from_its_own_host() -> None:
     transport = AdminTransport(connection("https://proxy:8443"))
     transport.learn_web_address("broker-1:8080", "https://proxy:8443/admin/v2/x")

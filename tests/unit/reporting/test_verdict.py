@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pulsar_advisor.documents.recommendation import Advice
 from pulsar_advisor.model.configuration.settings import resolve_settings
-from pulsar_advisor.model.plans.goal import ROLL
+from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.proposals.fitness import Refusal
@@ -201,6 +201,13 @@ def test_a_reason_the_advice_already_gives_is_not_repeated() -> None:
     assert headline(verdict_on(plan, advised=False)) == (
         "Do nothing: no strategy would act on these figures. All is well. Pulsar itself does nothing either."
     )
+
+
+def test_for_a_goal_the_advice_is_the_whole_answer() -> None:
+    quiet = quiet_plan(skewed_state(), skewed_settings(), "drain", "It has no bundles.")
+    verdict = verdict_on(quiet.model_copy(update={"goal": Goal("drain", (BROKERS[0],))}))
+    assert verdict.kind == "nothing"
+    assert "It has no bundles" not in headline(verdict)
 
 
 def test_reasons_for_doubt_are_sorted_gravest_first() -> None:
