@@ -106,8 +106,9 @@ def test_without_credentials_nothing_more_is_asked(cluster: FakeCluster) -> None
 
 
 def test_a_role_without_rights_still_tells_which_surfaces_it_lacks(cluster: FakeCluster) -> None:
+    refused = ("/brokers/configuration/runtime", "/brokers/configuration/values", "/brokers/fake", "/tenants")
     for broker in (cluster.first, cluster.second):
-        for path in ("/brokers/configuration/runtime", "/brokers/fake", "/tenants"):
+        for path in refused:
             broker.answers(path, {"reason": "Unauthorized"}, status=401)
         broker.answers("/clusters", ["fake"])
     found = examine(cluster.options())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from unittest.mock import Mock
 
@@ -11,7 +12,7 @@ from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
-from pulsar_advisor.execution.run.preconditions import observed_at
+from pulsar_advisor.execution.run.preconditions import NEW_PLAN, observed_at
 from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.execution.undo import can_be_undone, forecast_with, propose_undo
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
@@ -271,7 +272,7 @@ def test_a_plan_that_was_undone_is_not_carried_out_any_more(ledger: Ledger, clus
     undo = undo_of_run(ledger, cluster, plan)
     assert can_be_undone(plan, ledger)
     assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
-    with pytest.raises(Refused, match=f"{digest_of(plan)} has been undone since"):
+    with pytest.raises(Refused, match=re.escape(f"{digest_of(plan)} has been undone since: {NEW_PLAN}")):
         run(plan, ledger, cluster, resume=resume)
     why = "has been undone since" if resume else "was already carried out"
     assert str(why_not_again(ledger, digest_of(plan))).startswith(why)

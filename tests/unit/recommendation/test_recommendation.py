@@ -76,6 +76,7 @@ def test_of_a_hot_broker_the_plan_that_relieves_it_is_advised_and_the_first_opti
     assert (document.advice.plan, document.advice.digest) == (plan.title, digest_of(plan))
     assert document.options is not None
     assert document.options[0].plan == plan.title
+    assert "loadBalancerBrokerThresholdShedderPercentage" in (document.settings or {})
 
 
 def test_of_a_broker_whose_rate_has_just_risen_all_answers_begin_with_the_usage_that_plans_begin_with() -> None:
