@@ -79,6 +79,17 @@ def test_of_a_hot_broker_the_plan_that_relieves_it_is_advised_and_the_first_opti
     assert "loadBalancerBrokerThresholdShedderPercentage" in (document.settings or {})
 
 
+def test_where_only_splits_are_advised_the_search_for_cuts_whose_parts_move_is_named() -> None:
+    state = cluster("a", "b", "c", "c", topics=[f"persistent://shop/orders/{number}" for number in range(40)])
+    state.bundles.topics[:] = 10
+    document, plans = recommended(
+        replace(state, topics=replace(state.topics, loaded=np.ones(40, dtype=np.bool_))),
+        settings=resolve_settings("4.0.8", what_if={"loadBalancerNamespaceBundleMaxMsgRate": "900"}),
+    )
+    assert not plans[str(document.advice.plan)].unloads
+    assert ": `split` looks for cuts whose parts move." in document.advice.sentence
+
+
 def test_of_a_broker_whose_rate_has_just_risen_all_answers_begin_with_the_usage_that_plans_begin_with() -> None:
     now = cluster("a", "a", "a", "b")
     brokers = now.brokers
