@@ -1075,6 +1075,9 @@ def test_a_turn_goes_on_under_the_approval_that_its_roll_was_given_anew(
     cluster.time.pass_s(3600)
     approve(ledger, plan, digest=roll.digest, approver=BOB, policy=FOUR_EYES, throttle=THROTTLE)
     assert outcome(go_on(roll)) == "done"
+    again = recorded_plan(ledger, str(roll.look().turn.plan))  # type: ignore[union-attr]
+    turn.approve_as_roll(ledger, plan, again, FOUR_EYES)
+    assert len(approvals_of_plan(ledger, digest_of(again))) == 2, "once, however often it is resumed"
 
 
 def test_a_stopped_turn_that_is_too_old_to_be_resumed_is_planned_again(
