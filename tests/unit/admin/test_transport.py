@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 import urllib3
 from pydantic import SecretStr
 from werkzeug import Request, Response
@@ -23,7 +24,7 @@ from harness.certificates import Certificates, make_certificates
 from pulsar_advisor.admin.answer import ErrorAnswer
 from pulsar_advisor.admin.body import TooLarge
 from pulsar_advisor.admin.connection import AdminConnection
-from pulsar_advisor.admin.no_answer import NoAnswer
+from pulsar_advisor.admin.no_answer import NoAnswer, no_answer
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 from web_server import HTTPServer, endless_heads, raw_server
@@ -444,6 +445,11 @@ def test_a_write_with_an_answer_that_makes_no_sense_may_have_been_carried_out(an
     ):
         transport.request("PUT", PATH)
     assert not error.value.unsent
+
+
+def test_so_may_one_that_was_cut_off_before_a_tls_file_was_missed(tmp_path: Path) -> None:
+    options = connection("https://broker-1:8443", tls_ca_file=tmp_path / "gone.pem")
+    assert not no_answer("https://broker-1:8443", requests.ConnectionError("closed"), options, 60.0).unsent
 
 
 def test_so_may_one_whose_answer_breaks_a_parser(broker: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:

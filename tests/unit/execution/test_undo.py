@@ -215,6 +215,15 @@ def test_a_bundle_that_is_back_already_counts_as_undone_before_and_after(ledger:
     assert undo.predicted.after == plan.predicted.before
 
 
+def test_where_a_move_stays_done_usage_is_as_the_plan_left_it(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = make_plan([unload_step(1, predicted=StepPrediction(brokers={B1: 0.6, B2: 0.4}))])
+    run(approved(ledger, plan), ledger, cluster)
+    cluster.brokers.discard(B1)
+    [step] = propose_undo(plan, ledger, cluster).steps
+    assert not step.executable
+    assert step.predicted.brokers == {broker: plan.predicted.after.brokers[broker].usage_ratio for broker in (B1, B2)}
+
+
 def test_an_undo_plan_is_a_plan_of_its_own_that_needs_consent(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = make_plan([unload_step()])
     undo = load_plan(dump_plan(undo_of_run(ledger, cluster, plan)))
