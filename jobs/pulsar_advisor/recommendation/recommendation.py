@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from pulsar_advisor.documents.recommendation import Advice, Combination, Foresight, Recommendation
+from pulsar_advisor.documents.recommendation import Advice, Combination, Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
@@ -47,14 +47,15 @@ def recommendation(
     state, fit, settings, earlier = alone.state, alone.fit, alone.settings, alone.earlier
     planned = [row for row in scores if row.plan is not None]
     floor = noise_floor([*earlier, fit], settings.values)
-    advised = _advised(scores, request, alone, floor.ratio)
+    base = base_load(fit, earlier)
+    settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
+    options = _options(alone, scores, request, floor.ratio, settled) if request.goal is None else ()
+    advised = _advised(scores, request, alone, floor.ratio, options)
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
     of_goal = plan_in(str(planned[0].plan)) if request.goal is not None and planned else None
     # A roll keeps the balancer off until its last turn, and its plan is the first one.
     is_roll = advised_plan is not None and advised_plan.shedder == ROLL
     foresight = alone.foresight(None if is_roll else advised_plan)
-    base = base_load(fit, earlier)
-    settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
     lowest_ratio = lowest_maximum(settled, settings.values, base.likely)
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
@@ -105,16 +106,23 @@ def recommendation(
         model_errors=model_errors([*earlier, fit]),
         lowest_maximum_ratio=lowest_ratio,
         trials=alone.tried,
-        options=_options(alone, scores, request, foresight, floor.ratio, settled) if request.goal is None else (),
+        options=options,
         settings=planned_settings(settings, keys),
     )
 
 
-def _advised(scores: Sequence[Score], request: Request, alone: LeftAlone, floor_ratio: float) -> Score | None:
-    """The plan that is advised; for a goal, the first that has steps."""
-    if request.goal is None:
-        return advise(scores, alone.configured, floor_ratio)
-    return next((row for row in scores if row.steps), None)
+def _advised(
+    scores: Sequence[Score], request: Request, alone: LeftAlone, floor_ratio: float, options: Sequence[Option]
+) -> Score | None:
+    """The plan that is advised; for a goal, the first that has steps.
+
+    None that only splits where the first option is to wait: Pulsar's own balancer makes its splits, and goes on.
+    """
+    if request.goal is not None:
+        return next((row for row in scores if row.steps), None)
+    best = advise(scores, alone.configured, floor_ratio)
+    waits = any(option.kind == "own_balancer" for option in options[:1])
+    return None if best is not None and not best.unloads and waits else best
 
 
 def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request) -> tuple[Refusal, ...]:
@@ -145,12 +153,11 @@ def _options(
     alone: LeftAlone,
     scores: Sequence[Score],
     request: Request,
-    foresight: Foresight,
     floor_ratio: float,
     settled: ClusterState,
 ) -> tuple[Option, ...]:
     overloaded = alone.settings.values.overloaded_ratio
-    own_balancer = balancing(foresight, alone.tried, alone.settings.release)
+    own_balancer = balancing(alone.foresight(None), alone.tried, alone.settings.release)
     spread = _spread(settled, alone.settings)
     limited = request.limits.are_given
     return ranked_options(scores, alone.configured, own_balancer, floor_ratio, spread, overloaded, limited=limited)

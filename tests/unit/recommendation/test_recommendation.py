@@ -90,6 +90,26 @@ def test_where_only_splits_are_advised_the_search_for_cuts_whose_parts_move_is_n
     assert ": `split` looks for cuts whose parts move." in document.advice.sentence
 
 
+def test_no_split_is_advised_that_pulsar_makes_by_itself_and_goes_on_from() -> None:
+    """It can't be undone, and the first option is to wait."""
+    giant, idle = (40_000.0, 40_000.0, 4e7, 4e7), (0.0, 0.0, 0.0, 0.0)
+    first, *others = QUARTERS
+    state = cluster_state(
+        [BrokerRow("a:8080", cpu=(80.0, 100.0), traffic=giant, topics=20), BrokerRow("b:8080", cpu=(5.0, 100.0))],
+        [
+            BundleRow("shop/orders", first, "a:8080", giant, topics=20),
+            *(BundleRow("shop/orders", range_, "a:8080", idle) for range_ in others),
+        ],
+        topics=[f"persistent://shop/orders/t{number}" for number in range(80)],
+    )
+    document, plans = recommended(state)
+    assert any(plan.executable_steps[0].action == "split" for plan in plans.values())
+    assert document.options is not None
+    assert document.options[0].kind == "own_balancer"
+    assert document.advice.plan is None
+    assert "Pulsar's own ThresholdShedder settles in cycle 2" in document.advice.sentence
+
+
 def test_of_a_broker_whose_rate_has_just_risen_all_answers_begin_with_the_usage_that_plans_begin_with() -> None:
     now = cluster("a", "a", "a", "b")
     brokers = now.brokers
