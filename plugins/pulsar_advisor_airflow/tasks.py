@@ -196,9 +196,7 @@ def undo_plan(cluster: str, digest: str, pulsar_conn_id: str) -> dict[str, str]:
     return _undo_plan(cluster, digest, pulsar_conn_id, AirflowFailException)
 
 
-def _undo_plan(
-    cluster: str, digest: str, pulsar_conn_id: str, if_none: type[AirflowException | AirflowSkipException]
-) -> dict[str, str]:
+def _undo_plan(cluster: str, digest: str, pulsar_conn_id: str, if_none: type[AirflowException]) -> dict[str, str]:
     """The same, with the exception for a plan without a step that can be carried out."""
     from pulsar_advisor.model.text.some_of import some_of
     from pulsar_advisor.stages.undo import run

@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from pulsar_advisor.documents.recommendation import Advice, Combination, Recommendation
+from pulsar_advisor.documents.recommendation import Advice, Combination, Foresight, Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
@@ -49,13 +49,14 @@ def recommendation(
     floor = noise_floor([*earlier, fit], settings.values)
     base = base_load(fit, earlier)
     settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
-    options = _options(alone, scores, request, floor.ratio, settled) if request.goal is None else ()
+    by_own = alone.foresight(None)
+    options = _options(alone, scores, request, by_own, floor.ratio, settled) if request.goal is None else ()
     advised = _advised(scores, request, alone, floor.ratio, options)
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
     of_goal = plan_in(str(planned[0].plan)) if request.goal is not None and planned else None
     # A roll keeps the balancer off until its last turn, and its plan is the first one.
     is_roll = advised_plan is not None and advised_plan.shedder == ROLL
-    foresight = alone.foresight(None if is_roll else advised_plan)
+    foresight = by_own if is_roll or advised_plan is None else alone.foresight(advised_plan)
     lowest_ratio = lowest_maximum(settled, settings.values, base.likely)
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
@@ -153,11 +154,12 @@ def _options(
     alone: LeftAlone,
     scores: Sequence[Score],
     request: Request,
+    foresight: Foresight,
     floor_ratio: float,
     settled: ClusterState,
 ) -> tuple[Option, ...]:
     overloaded = alone.settings.values.overloaded_ratio
-    own_balancer = balancing(alone.foresight(None), alone.tried, alone.settings.release)
+    own_balancer = balancing(foresight, alone.tried, alone.settings.release)
     spread = _spread(settled, alone.settings)
     limited = request.limits.are_given
     return ranked_options(scores, alone.configured, own_balancer, floor_ratio, spread, overloaded, limited=limited)

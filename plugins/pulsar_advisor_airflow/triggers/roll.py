@@ -47,7 +47,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         self.at_least_s = at_least_s
         self.called_about = called_about
         self.pulsar_conn_id = pulsar_conn_id
-        self._balancer_seen_s = monotonic()
+        self._looked_at_s = monotonic()
         self._unseen = ""
 
     def serialize(self) -> tuple[str, dict[str, str | float | None]]:
@@ -78,20 +78,22 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
             with opened_ledger(Root(self.root, self.cluster)) as ledger:
                 plan = recorded_plan(ledger, self.digest)
                 why = waits_for(ledger, plan)
-                is_drained = status_of(ledger, plan).restart is not None
-            return None if is_drained and self._is_balancer_on() else why
+                looks = self._is_time_to_look() and status_of(ledger, plan).restart is not None
+            return None if looks and self._is_balancer_on() else why
         except AdvisorError as error:
             return str(error)
 
+    def _is_time_to_look(self) -> bool:
+        return self.pulsar_conn_id is not None and monotonic() - self._looked_at_s >= BALANCER_POLL_S
+
     def _is_balancer_on(self) -> bool:
-        """Whether the cluster's own balancer is known to be on, if it is time to look."""
+        """Whether the cluster's own balancer is known to be on."""
         from pulsar_advisor.model.errors import AdvisorError
         from pulsar_advisor.stages.apply import why_balancer_is_on
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 
-        if self.pulsar_conn_id is None or monotonic() - self._balancer_seen_s < BALANCER_POLL_S:
-            return False
-        self._balancer_seen_s = monotonic()
+        assert self.pulsar_conn_id is not None
+        self._looked_at_s = monotonic()
         try:
             return why_balancer_is_on(PulsarAdminHook(self.pulsar_conn_id).options().required_admin) is not None
         except AdvisorError as error:
