@@ -863,6 +863,31 @@ def test_a_cleared_apply_goes_on_until_the_next_time_of_day(
     assert asked == [midnight + timedelta(hours=hour)]
 
 
+@pytest.mark.parametrize(
+    ("try_number", "max_tries", "has_begun", "asks"),
+    [(1, 2, False, True), (2, 2, False, True), (2, 2, True, False), (2, 3, False, False)],
+    ids=["first", "retry of one that failed before it asked", "retry", "cleared by a person"],
+)
+def test_apply_asks_whether_another_carries_the_plan_out_until_it_has_begun(
+    try_number: int, max_tries: int, has_begun: bool, asks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pulsar_advisor_airflow.operators import apply
+
+    reference = {"snapshot": "20261121T083000Z", "file": "a.json", "digest": "sha256:0"}
+    operator = apply.PulsarApplyOperator(
+        task_id="apply", plan=reference, root="/root", cluster="demo", pulsar_conn_id="pulsar_default"
+    )
+    asked: list[bool] = []
+    monkeypatch.setattr(operator, "_require_nobody_at_it", lambda: asked.append(True))
+    monkeypatch.setattr(operator, "_carried_out", lambda *_: None)
+    monkeypatch.setattr(apply, "show_begun", lambda *_: None)
+    store: dict[str, object] = {"begun": True} if has_begun else {}
+    kept = SimpleNamespace(get=store.get, set=lambda key, value: store.update({key: value}))
+    this_try = SimpleNamespace(try_number=try_number, max_tries=max_tries, task=SimpleNamespace(retries=2))
+    operator.execute({"ti": this_try, "task_state_store": kept})
+    assert (bool(asked), store) == (asks, {"begun": True})
+
+
 @pytest.mark.full
 def test_a_try_of_apply_that_ends_with_its_worker_is_followed_by_one_that_does_the_rest(
     stages: Stages, run_dag: RunDag
