@@ -17,8 +17,8 @@ import socket
 import ssl
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -171,6 +171,7 @@ def _post(address: WebAddress, headers: Mapping[str, str], body: bytes, tls_ca_f
     places = _allowed_places(address)
     deadline = time.monotonic() + TIMEOUT_S
     with _connected(places, deadline) as plain_socket:
+        plain_socket.settimeout(max(deadline - time.monotonic(), 0.001))
         sock = plain_socket
         if address.scheme == "https":
             context = _trusting(tls_ca_file)
@@ -221,21 +222,26 @@ def _embedded_ipv4(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     return ip
 
 
-@contextmanager
-def _connected(places: list[_Place], deadline: float) -> Iterator[socket.socket]:
-    """A connection to the first place that accepts one. Raises the last place's `OSError`."""
+def _connected(places: list[_Place], deadline: float) -> socket.socket:
+    """A connection to the first place that accepts one in its share of the time. Raises the last place's `OSError`."""
     refused: OSError = OSError("the host name has no address")
-    for family, place in places:
-        with socket.socket(family, socket.SOCK_STREAM) as sock:
-            sock.settimeout(max(deadline - time.monotonic(), 0.001))
-            try:
-                sock.connect(place)
-            except OSError as error:
-                refused = error
-                continue
-            yield sock
-            return
+    for index, (family, place) in enumerate(places):
+        try:
+            return _connected_to(family, place, (deadline - time.monotonic()) / (len(places) - index))
+        except OSError as error:  # also of a machine without IPv6
+            refused = error
     raise refused
+
+
+def _connected_to(family: socket.AddressFamily, place: Any, seconds: float) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(max(seconds, 0.001))
+        sock.connect(place)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 def _trusting(tls_ca_file: Path | None) -> ssl.SSLContext:

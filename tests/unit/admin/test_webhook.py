@@ -159,6 +159,38 @@ def test_the_next_address_of_a_name_is_tried_if_one_refuses(
         Webhook(f"http://hooks.example:{receiver.port}/").send("ledger.head", MESSAGE)
 
 
+def test_the_next_address_of_a_name_is_tried_on_a_machine_without_the_protocol_of_the_first(
+    receiver: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver.expect_request("/").respond_with_data("")
+    unknown = max(socket.AddressFamily) + 100  # as IPv6 on a machine without it
+    places = [(family, socket.SOCK_STREAM, 6, "", ("127.0.0.1", receiver.port)) for family in (unknown, socket.AF_INET)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: places)
+    Webhook(f"http://hooks.example:{receiver.port}/").send("ledger.head", MESSAGE)
+    assert len(receiver.log) == 1
+
+
+def test_an_address_that_is_silent_leaves_time_for_the_next(
+    receiver: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver.expect_request("/").respond_with_data("")
+    connect, allowed_s = socket.socket.connect, []
+
+    def silent_at_first(sock: socket.socket, place: Any) -> None:
+        if place[0] == "127.0.0.3":
+            allowed_s.append(sock.gettimeout())
+            raise TimeoutError
+        connect(sock, place)
+
+    monkeypatch.setattr(socket.socket, "connect", silent_at_first)
+    places = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, receiver.port)) for address in ("127.0.0.3", "127.0.0.1")
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: places)
+    Webhook(f"http://hooks.example:{receiver.port}/").send("ledger.head", MESSAGE)
+    assert allowed_s[0] <= under_test.TIMEOUT_S / 2
+
+
 def test_a_ca_file_that_is_none_is_named(receiver: HTTPServer, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("no certificate")
     with pytest.raises(UsageError, match=r"ca\.pem can't be used as the CA file of a webhook: "):
