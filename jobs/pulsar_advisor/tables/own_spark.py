@@ -7,6 +7,7 @@ import pwd
 import sys
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Final
 
 import pyspark
@@ -15,6 +16,9 @@ from pulsar_advisor.model.errors import UsageError
 
 _OF_ANOTHER_MASTER: Final = ("MASTER", "SPARK_API_MODE", "SPARK_REMOTE")
 """They name another master, or another kind, than the one that is given: PySpark refuses both together."""
+
+_NOEXEC: Final = getattr(os, "ST_NOEXEC", 0)
+"""The flag of a file system from which nothing may be run, where this system has one."""
 
 
 def choose_own_spark(environment: MutableMapping[str, str], master: str, *, utf8_mode: bool) -> None:
@@ -31,12 +35,18 @@ def choose_own_spark(environment: MutableMapping[str, str], master: str, *, utf8
 
 
 def require_startable(environment: Mapping[str, str]) -> None:
-    """Raises `UsageError` if Spark's Java would fail without naming the reason: another release in `SPARK_HOME`, or a
-    user without a name, as in containers that run under any uid (Hadoop's login asks for it).
+    """Raises `UsageError` if Spark's Java would fail without naming the reason: another release in `SPARK_HOME`, a
+    folder for temporary files from which nothing may be run, where it puts its libraries, or a user without a name, as
+    in containers that run under any uid (Hadoop's login asks for it).
     """
     home, release = environment.get("SPARK_HOME"), pyspark.__version__
     if home is not None and not any(Path(home, "jars").glob(f"spark-core_*-{release}*.jar")):
         raise UsageError(f"SPARK_HOME is {home}, which isn't Spark {release}: unset it, to use the one installed here")
+    if os.statvfs(folder := gettempdir()).f_flag & _NOEXEC:
+        raise UsageError(
+            f"{folder}, for temporary files, is mounted noexec, and Spark's Java has to load libraries from there: set "
+            "TMPDIR to a folder elsewhere"
+        )
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import gettempdir
 from types import FrameType
 from typing import Any, Final
 
@@ -271,7 +272,9 @@ def jobs_named(spark: SparkSession, work: str) -> Iterator[None]:
 
 def _local(java_options: str) -> dict[str, Setting]:
     """The settings of a Spark that runs in one process on this machine."""
-    java = " ".join((_FRUGAL, _QUIET, class_archive_options(), java_options)).rstrip()
+    # Java itself asks no TMPDIR.
+    temporary = f'-Djava.io.tmpdir="{gettempdir()}"'
+    java = " ".join((_FRUGAL, _QUIET, temporary, class_archive_options(), java_options)).rstrip()
     return {**_LOCAL, "spark.driver.extraJavaOptions": java}
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import pwd
 import sys
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyspark
 import pytest
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.tables.own_spark import choose_own_spark, require_startable
+from pulsar_advisor.tables.session import server_settings
 
 OF_OTHERS = {"SPARK_REMOTE": "sc://team:15002", "SPARK_API_MODE": "connect", "MASTER": "yarn"}
 
@@ -55,6 +58,20 @@ def test_another_release_in_spark_home_is_named(tmp_path: Path) -> None:
 
 def test_the_same_release_in_spark_home_is_used() -> None:
     require_startable({"SPARK_HOME": str(Path(pyspark.__file__).parent)})
+
+
+def test_a_folder_for_temporary_files_that_java_can_load_nothing_from_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(os, "statvfs", lambda _folder: SimpleNamespace(f_flag=os.ST_NOEXEC | os.ST_NOSUID))
+    with pytest.raises(UsageError, match=f"{tmp_path}, for temporary files, is mounted noexec.*: set TMPDIR"):
+        require_startable({})
+
+
+def test_java_keeps_temporary_files_where_python_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert f'-Djava.io.tmpdir="{tmp_path}"' in str(server_settings(15002)["spark.driver.extraJavaOptions"])
 
 
 def test_a_user_without_a_name_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
