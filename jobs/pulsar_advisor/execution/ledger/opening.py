@@ -27,6 +27,7 @@ ABANDONED_MS: Final = 30_000
 """PostgreSQL ends a transaction that is idle for this long; ours last milliseconds."""
 
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
+_OLDEST_SQLITE: Final = (3, 35)
 _MIGRATION_LOCK: Final = 7_074_215  # arbitrary, but the same for every advisor
 _NOT_PERMITTED: Final = "42501"
 """PostgreSQL's `insufficient_privilege`."""
@@ -42,6 +43,7 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
     parsed = ledger_url(url)
     try:
         if _is_file(parsed):
+            _require_sqlite()
             _make_private(Path(str(parsed.database)))
         engine = create_engine(parsed, pool_pre_ping=True)  # a page may reuse it hours later
     except (NoSuchModuleError, ImportError) as error:
@@ -129,6 +131,17 @@ def _store_time_ms(engine: Engine) -> int:
     if not _is_file(engine.url) or not os.access(folder, os.W_OK):
         return time.time_ns() // 1_000_000
     return round(1000 * store_time(UPath(folder)).timestamp())
+
+
+def _require_sqlite() -> None:
+    """Raises `UsageError` if this Python comes with an SQLite that lacks what is asked of it, `RETURNING`."""
+    import sqlite3  # a Python may have none
+
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise UsageError(
+            f"this Python has SQLite {sqlite3.sqlite_version}, too old for a ledger in a file, which needs "
+            f"{'.'.join(map(str, _OLDEST_SQLITE))}: use another Python, or a ledger in PostgreSQL"
+        )
 
 
 def _make_private(file: Path) -> None:

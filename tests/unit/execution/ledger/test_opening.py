@@ -55,6 +55,18 @@ def test_the_newest_revision_is_named() -> None:
         assert ScriptDirectory.from_config(revisions(connection)).get_current_head() == HEAD
 
 
+def test_an_sqlite_that_is_too_old_is_named_and_no_file_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    monkeypatch.setattr(sqlite3, "sqlite_version", "3.34.1")
+    with pytest.raises(
+        UsageError, match=r"this Python has SQLite 3\.34\.1, too old .* needs 3\.35"
+    ):
+        open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
 def test_a_ledger_is_migrated_once_however_often_it_is_opened(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "alembic")
     url = f"sqlite:///{tmp_path}/ledger.sqlite"
