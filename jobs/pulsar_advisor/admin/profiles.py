@@ -53,7 +53,11 @@ def read_profiles(config: Path | None) -> dict[str, Profile]:
         if config is None:
             return {}
         raise UsageError(f"there is no config file {file}") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise UsageError(
+            f"can't read config file {file}: {error.strerror or error}: correct it or HOME, or name another by --config"
+        ) from error
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{file} can't be read as TOML: {error}") from error
     profiles = document.pop("profiles", {})
     if document:

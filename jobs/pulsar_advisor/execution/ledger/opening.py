@@ -134,7 +134,7 @@ def _store_time_ms(engine: Engine) -> int:
 
 
 def _require_sqlite() -> None:
-    """Raises `UsageError` if this Python comes with an SQLite that lacks what is asked of it, `RETURNING`."""
+    """Raises `UsageError` if this Python comes with an SQLite that lacks `RETURNING`, which runs need."""
     import sqlite3  # a Python may have none
 
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:

@@ -60,9 +60,7 @@ def test_an_sqlite_that_is_too_old_is_named_and_no_file_is_made(
 ) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
     monkeypatch.setattr(sqlite3, "sqlite_version", "3.34.1")
-    with pytest.raises(
-        UsageError, match=r"this Python has SQLite 3\.34\.1, too old .* needs 3\.35"
-    ):
+    with pytest.raises(UsageError, match=r"this Python has SQLite 3\.34\.1, too old .* needs 3\.35"):
         open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
     assert not (tmp_path / "ledger.sqlite").exists()
 
