@@ -6,15 +6,19 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 from pulsar_advisor.cli.output import log
+
+_WISHES: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
 def deferred_signals() -> Iterator[Callable[[], str | None]]:
     """Within the block, report in words whether a signal arrived. A second one raises `KeyboardInterrupt`.
 
-    SIGHUP, sent when a terminal or its connection is lost, stays ignored under `nohup`.
+    What the caller has ignored stays so: SIGHUP, sent when a terminal or its connection is lost, under `nohup`, and
+    SIGINT where a script started this process by `&`.
     """
     received: list[str] = []
 
@@ -24,9 +28,7 @@ def deferred_signals() -> Iterator[Callable[[], str | None]]:
         received.append(f"ended by {signal.Signals(number).name}")
         log("the run ends once the steps in flight are done; a second signal ends it at once")
 
-    handled = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        handled.append(signal.SIGHUP)
+    handled = [number for number in _WISHES if signal.getsignal(number) is not signal.SIG_IGN]
     handlers = {number: signal.signal(number, receive) for number in handled}
     try:
         yield lambda: received[0] if received else None

@@ -12,10 +12,12 @@ from pulsar_advisor.cli.signals import deferred_signals
 
 @pytest.fixture(autouse=True)
 def with_a_terminal() -> Iterator[None]:
-    """SIGHUP as in a shell, also where the tests themselves run under `nohup`."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Signals as in a shell, also where the tests themselves run under `nohup` or in the background."""
+    as_in_a_shell = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in as_in_a_shell.items()}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -30,8 +32,9 @@ def test_a_signal_is_a_wish_and_the_next_one_ends_the_process(number: signal.Sig
     assert signal.getsignal(number) is before
 
 
-def test_nohup_still_holds() -> None:
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT], ids=["nohup", "&"])
+def test_a_signal_that_the_caller_ignored_stays_ignored(number: signal.Signals) -> None:
+    signal.signal(number, signal.SIG_IGN)
     with deferred_signals() as interruption:
-        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(number)
         assert interruption() is None
