@@ -78,7 +78,7 @@ def test_a_roll_of_three_brokers(start_cluster: StartCluster, tmp_path: Path, sp
         assert status["ended"] == "every broker was restarted"
     how = f"{'with' if spare else 'without'} a spare, {'one' if kill else 'none'} killed"
     print(f"conducted, {how}: {moves.figures(messages.report, killed=kill)}")
-    # Pulsar may put bundles of the killed broker on one that is to be restarted. With a spare, moves count from then on.
+    # Pulsar may put bundles of the killed broker on one that is to be restarted; with a spare, only later moves count.
     at_most = 1 if spare and not kill else 3 if kill and not spare else 2
     assert max(moves.of_bundle.values()) <= at_most
 

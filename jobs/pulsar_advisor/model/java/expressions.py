@@ -11,7 +11,6 @@ Source: `java.util.regex.Pattern` (Java 17 and 21).
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,11 +25,12 @@ TIME_LIMIT_S: Final = 1.0
 """For one expression and all names it is matched against. A sound one takes about a microsecond per name."""
 
 LONGEST: Final = 100_000
-"""Characters of an expression: one that names a thousand brokers has some 50,000."""
-MOST_REPETITIONS: Final = 10_000
-"""Of a part within parts that are repeated: `regex` writes out what `{n}` repeats, in memory."""
+"""Characters of an expression, also once what `{n}` repeats is written out, as `regex` holds it in memory.
 
-_REPEATED: Final = regex.compile(r"\{0*([1-9]\d*)", regex.ASCII)
+One that names a thousand brokers has some 50,000.
+"""
+
+_PIECE: Final = regex.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\{0*(\d+)[^}]*\}|.", regex.ASCII | regex.DOTALL)
 _QUOTED: Final = regex.compile(r"(?<!\\)((?:\\\\)*)\\Q(.*?)(?:\\E|\Z)", regex.DOTALL)
 _UNESCAPED: Final = r"(?<!\\)(?:\\\\)*"
 _READ_DIFFERENTLY: Final = regex.compile(
@@ -88,15 +88,33 @@ def _beginning(expression: str) -> str:
 def _compiled(expression: str) -> regex.Pattern[str]:
     if len(expression) > LONGEST:
         raise _Unusable(f"it has more than {LONGEST:,} characters")
-    # A number of many digits is beyond the limit by its first ones.
-    if math.prod(int(least[:9]) for least in _REPEATED.findall(expression)) > MOST_REPETITIONS:
-        raise _Unusable(f"it repeats a part more than {MOST_REPETITIONS:,} times")
     translated = _QUOTED.sub(lambda quoted: quoted[1] + regex.escape(quoted[2], special_only=False), expression)
     if _READ_DIFFERENTLY.search(translated):
         raise _Unusable("it uses syntax that is not supported here, or that Java interprets differently")
+    if _length_written_out(translated) > LONGEST:
+        raise _Unusable(f"with what it repeats written out, it has more than {LONGEST:,} characters")
     try:
         return regex.compile(translated, regex.ASCII)
     except (regex.error, ValueError, OverflowError) as error:  # also for a count beyond what a number can be
         raise _Unusable(str(error)) from None
     except RecursionError:
         raise _Unusable("it is nested too deeply") from None
+
+
+def _length_written_out(expression: str) -> int:
+    """The number of characters, escapes and classes once each `{n}` is written out; exact up to `LONGEST`."""
+    groups, last = [0], 0
+    for piece in _PIECE.finditer(expression):
+        if piece[0] == "(":
+            groups.append(0)
+        elif piece[0] == ")" and len(groups) > 1:
+            last = groups.pop()
+            groups[-1] += last
+        elif piece[1] is not None:
+            repeated = min(last * int(piece[1][:9]), LONGEST + 1)
+            groups[-1] += repeated - last
+            last = repeated
+        else:
+            last = 1
+            groups[-1] += 1
+    return sum(groups)
