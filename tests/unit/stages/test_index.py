@@ -85,6 +85,8 @@ def test_the_last_advice_is_dated_and_stays_while_a_newer_snapshot_is_processed(
     write_file(root.folder("plans", advised) / "recommendation.json", document.content())
     row = fleet_row(root, 28, "/{}/{}".format, Recorded())
     assert (row.verdict, row.advised_at) == ("Move one bundle.", "2026-11-21 12:00 UTC")
+    write_file(root.folder("reports", advised) / "report.html", b"")
+    assert fleet_row(root, 28, "/{}/{}".format, Recorded()).report == f"/{root.cluster}/{advised}"
     verified = Recorded(after={(root.cluster, newer): AfterRun(7, True, 0.511, 0.1)})
     row = fleet_row(root, 28, "/{}/{}".format, verified)
     assert row.verdict == "after run 7: highest usage 51.1%, as predicted"

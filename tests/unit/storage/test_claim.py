@@ -103,6 +103,14 @@ def test_a_remainder_that_another_capture_removes_at_the_same_time_is_gone(
     assert not folder.exists()
 
 
+def test_what_is_no_snapshots_folder_stays(root: Root) -> None:
+    other = Path(str(root.of_cluster("raw"))) / "lost+found"
+    other.mkdir(parents=True)
+    aged(other, timedelta(days=9))
+    assert remove_remainders(root) == []
+    assert other.exists()
+
+
 def test_a_snapshot_is_never_removed(root: Root) -> None:
     folder = begun(root, "20261121T082900Z", ELSEWHERE, timedelta(days=9))
     (folder / MANIFEST).write_text("{}")
