@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.simulations import FOLDER, SCORES, remove_simulations
 
 SNAPSHOT = "20261121T083000Z"
@@ -22,3 +23,10 @@ def test_nothing_that_a_link_leads_to_is_removed(levels_up: int, root: Root, tmp
     link.symlink_to(tmp_path / "precious")
     remove_simulations(root, SNAPSHOT)
     assert (folder / "file").read_text() == "stays"
+
+
+def test_no_result_stays_of_simulations_that_are_removed(root: Root) -> None:
+    result = root.folder(f"{FOLDER}/result", SNAPSHOT) / RESULT
+    write_file(result, b"{}")
+    remove_simulations(root, SNAPSHOT)
+    assert not result.exists()

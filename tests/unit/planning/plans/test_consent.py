@@ -79,6 +79,7 @@ def test_a_plan_that_only_splits_needs_consent_to_the_splits_alone() -> None:
             f"{B2} would rise above the overload threshold of 60%: its usage rises from 20.0% to 70.0%",
         ),
         (predicting({B1: None}, {B1: None}), "the highest usage of all brokers can't be predicted"),
+        (predicting({B1: None}, {B1: 0.5}), "the highest usage of all brokers can't be predicted"),
     ],
 )
 def test_a_plan_that_makes_things_worse_needs_that_accepted(plan: Plan, because: str) -> None:
