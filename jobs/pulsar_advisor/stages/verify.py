@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from pulsar_advisor.documents.verify_result import VerifyResult
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -16,6 +17,8 @@ from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
 
+_LONGEST_WAIT_S: Final = 7200
+
 _log = logging.getLogger(__name__)
 
 
@@ -25,12 +28,15 @@ def check(plan: Plan, ledger: Ledger) -> None:
 
 
 def judged_from(plan: Plan, ledger: Ledger, root: Root) -> datetime:
-    """The time (UTC) from which a capture shows figures from after the plan's run. Raises as `check`."""
+    """The time (UTC) from which a capture shows figures from after the plan's run. Raises as `check`.
+
+    A cluster's settings may say any time, even one after all years: beyond two hours, usage isn't judged instead.
+    """
     _, ended_at_ms = settled_run(plan, ledger)
     # Without the snapshot's tables, the release's defaults.
     is_known = root.is_written(plan.snapshot, "normalize")
     inputs = settings_inputs(root, plan.snapshot) if is_known else (plan.pulsar_version, {}, {})
-    wait_s = settle_s(resolve_settings(*inputs).values)
+    wait_s = min(settle_s(resolve_settings(*inputs).values), _LONGEST_WAIT_S)
     return datetime.fromtimestamp(ended_at_ms / 1000, UTC) + timedelta(seconds=wait_s)
 
 
