@@ -55,7 +55,7 @@ def secret_text(value: SecretStr | None, file: Path | None, variable: str | None
         text = value.get_secret_value().strip()
     elif file is not None:
         try:
-            text = file.read_text().strip()
+            text = file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not text"
             raise UsageError(f"can't read the secret in {file}: {reason}") from error

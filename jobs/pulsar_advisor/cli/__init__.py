@@ -187,9 +187,9 @@ def exit_code(arguments: Sequence[str]) -> int:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
         if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has seen enough
-            return UNREAD
+            return code or UNREAD
         log(f"error: can't write the result: {error.strerror or error}")
-        return AdvisorError.exit_code
+        return code or AdvisorError.exit_code  # that the balancer is off, or that a run is incomplete, matters more
     return code
 
 

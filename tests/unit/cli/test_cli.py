@@ -9,7 +9,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -103,6 +105,11 @@ def unread(buffering: int) -> TextIO:
     return os.fdopen(writer, "w", buffering)
 
 
+def full() -> TextIO:
+    """A stream to a disk without room."""
+    return os.fdopen(os.open("/dev/full", os.O_WRONLY), "w")
+
+
 def test_tables_and_help_end_alike_when_their_reader_has_seen_enough(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,10 +132,24 @@ def test_a_reader_that_has_seen_enough_is_no_failure(
 def test_a_result_that_does_not_fit_on_the_disk_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "stdout", os.fdopen(os.open("/dev/full", os.O_WRONLY), "w"))
+    monkeypatch.setattr(sys, "stdout", full())
     assert exit_code(["validate", "--explain", "bundles.one_owner"]) == 1
     sys.stdout.close()
     assert capsys.readouterr().err == "error: can't write the result: No space left on device\n"
+
+
+@pytest.mark.parametrize("stdout", [full, partial(unread, -1)], ids=["full", "unread"])
+def test_a_result_that_can_not_be_written_hides_no_other_outcome(
+    stdout: Callable[[], TextIO], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left_off(_arguments: Sequence[str]) -> int:
+        print("2 of 3 steps confirmed")
+        return 8
+
+    monkeypatch.setattr("pulsar_advisor.cli._exit_code", left_off)
+    monkeypatch.setattr(sys, "stdout", stdout())
+    assert exit_code([]) == 8
+    sys.stdout.close()
 
 
 def test_a_long_result_that_does_not_fit_on_the_disk_is_not_blamed_on_the_root(
