@@ -206,7 +206,10 @@ def test_no_policy_takes_a_run_back(dags: Mapping[str, DAG]) -> None:
 
 
 def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapping[str, DAG]) -> None:
-    """The stages `apply` and `roll` open a connection that can write; their approval covers the restoring."""
+    """The stages `apply` and `roll` open a connection that can write; their approval covers the restoring.
+
+    `why_balancer_is_on` only reads.
+    """
     plugin = REPOSITORY / "plugins" / "pulsar_advisor_airflow"
     importing = {
         (str(file.relative_to(plugin)), line.split(" import ")[1])
@@ -218,6 +221,7 @@ def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapp
         ("operators/apply.py", "run"),
         ("operators/roll.py", "reached"),
         ("tasks.py", "restore_what_was_left"),
+        ("triggers/roll.py", "why_balancer_is_on"),
     }
     restoring = {
         (dag_id, task.task_id)

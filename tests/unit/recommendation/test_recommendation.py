@@ -84,7 +84,10 @@ def test_where_only_splits_are_advised_the_search_for_cuts_whose_parts_move_is_n
     state.bundles.topics[:] = 10
     document, plans = recommended(
         replace(state, topics=replace(state.topics, loaded=np.ones(40, dtype=np.bool_))),
-        settings=resolve_settings("4.0.8", what_if={"loadBalancerNamespaceBundleMaxMsgRate": "900"}),
+        settings=resolve_settings(
+            "4.0.8",
+            what_if={"loadBalancerNamespaceBundleMaxMsgRate": "900", "loadBalancerSheddingEnabled": "false"},
+        ),
     )
     assert not plans[str(document.advice.plan)].unloads
     assert ": `split` looks for cuts whose parts move." in document.advice.sentence
