@@ -96,8 +96,11 @@ def _age(of: str | datetime) -> str:
 
 
 def _moment(epoch_ms: int) -> Markup:
-    """A moment in UTC; the pages' script adds the viewer's time."""
-    machine = datetime.fromtimestamp(epoch_ms // 1000, UTC).isoformat()
+    """A moment in UTC; the pages' script adds the viewer's time. A number beyond all years stays one."""
+    try:
+        machine = datetime.fromtimestamp(epoch_ms // 1000, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return Markup("{}").format(moment(epoch_ms))
     return Markup('<time datetime="{}">{}</time>').format(machine, moment(epoch_ms))
 
 

@@ -259,6 +259,12 @@ def test_what_was_dated_by_a_clock_that_is_ahead_is_not_of_negative_age(server: 
     assert templates.filters["age"]("99991231T235959Z") == "0 min"
 
 
+def test_a_moment_beyond_all_years_as_of_a_forged_row_is_shown_as_its_number(server: LogIn) -> None:
+    from pulsar_advisor_airflow.pages.app import templates
+
+    assert templates.filters["moment"](10**18) == "1000000000000000000 ms"
+
+
 def test_a_run_during_which_the_clock_was_set_back_took_no_negative_time(server: LogIn) -> None:
     from pulsar_advisor_airflow.pages.app import templates
 
