@@ -36,7 +36,7 @@ class PostgreSQL:
 
     def __init__(self, folder: Path) -> None:
         self._user = "postgres" if os.geteuid() == 0 else None  # the server refuses to run as root
-        self._folder, self._port = folder, free_port()
+        self._folder, self.port = folder, free_port()
         data = folder / "data"
         data.mkdir()
         if self._user:
@@ -48,7 +48,7 @@ class PostgreSQL:
 
     @property
     def url(self) -> str:
-        return f"postgresql+psycopg://advisor@127.0.0.1:{self._port}"
+        return f"postgresql+psycopg://advisor@127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -58,8 +58,8 @@ class PostgreSQL:
     def start(self) -> None:
         """Start it, also after it was killed, and wait until it answers."""
         place = ["-D", str(self._folder / "data"), "-k", str(self._folder)]
-        command = ["postgres", *place, "-h", "127.0.0.1", "-p", str(self._port), "-F"]
-        ready = ["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self._port), "-t", "1"]
+        command = ["postgres", *place, "-h", "127.0.0.1", "-p", str(self.port), "-F"]
+        ready = ["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "1"]
         quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet, user=self._user, cwd=self._folder)
         for _ in range(60):

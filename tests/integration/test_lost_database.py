@@ -1,13 +1,24 @@
-"""The database is lost in the middle of a run: an error that names it; once it is back, the run ends as it should."""
+"""The database is lost in the middle of a run: an error that names it; once it is back, the run ends as it should.
+
+Also if the network no longer carries anything to it, of which no error comes.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from integration.conftest import PostgreSQL
 from integration.scene import assert_as_undisturbed, scene
+from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.model.errors import StorageError
 
 
 @pytest.mark.slow
@@ -35,3 +46,25 @@ def test_a_run_whose_database_is_killed_at_any_instant_ends_as_an_undisturbed_on
                     ended = lost.apply("--resume")
             assert ended.returncode == 0, f"killed at instant {instant}: {ended.stderr}"
             assert_as_undisturbed(lost)
+
+
+@contextmanager
+def dropped(port: int) -> Iterator[None]:
+    """Within the block, the network carries nothing to a port of loopback nor from it."""
+    rules = [["INPUT", "-i", "lo", "-p", "tcp", end, str(port), "-j", "DROP"] for end in ("--dport", "--sport")]
+    with ExitStack() as undone:
+        for rule in rules:
+            subprocess.run(["iptables", "-A", *rule], check=True)
+            undone.callback(subprocess.run, ["iptables", "-D", *rule], check=True)
+        yield
+
+
+@pytest.mark.full
+@pytest.mark.skipif(shutil.which("iptables") is None or os.geteuid() != 0, reason="no iptables, or not root")
+def test_a_database_that_the_network_has_lost_is_given_up(own_postgresql: PostgreSQL) -> None:
+    with closing(open_ledger(own_postgresql.new_database())) as ledger:
+        ledger.head()
+        with dropped(own_postgresql.port), ThreadPoolExecutor() as others:
+            failure = others.submit(ledger.head).exception(timeout=90)
+        assert isinstance(failure, StorageError)
+        ledger.head()

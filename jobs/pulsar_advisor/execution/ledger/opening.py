@@ -26,6 +26,18 @@ from pulsar_advisor.storage.store_clock import carried_on, store_time
 ABANDONED_MS: Final = 30_000
 """PostgreSQL ends a transaction that is idle for this long; ours last milliseconds."""
 
+_LOST_AFTER: Final = {
+    "connect_timeout": "10",
+    "tcp_user_timeout": "30000",
+    "keepalives_idle": "20",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+}
+"""Options of libpq, in s but for the second (ms): a PostgreSQL that the network has lost is given up within a minute.
+
+Without them a run waits for a quarter of an hour and more, maybe with the cluster's own balancer off.
+"""
+
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
 _OLDEST_SQLITE: Final = (3, 35)
 _MIGRATION_LOCK: Final = 7_074_215  # arbitrary, but the same for every advisor
@@ -45,7 +57,9 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
         if _is_file(parsed):
             _require_sqlite()
             _make_private(Path(str(parsed.database)))
-        engine = create_engine(parsed, pool_pre_ping=True)  # a page may reuse it hours later
+        limits = _LOST_AFTER if parsed.get_backend_name() == "postgresql" else {}
+        # Those in the URL count. The ping, as a page may reuse a connection hours later.
+        engine = create_engine(parsed.set(query={**limits, **parsed.query}), pool_pre_ping=True)
     except (NoSuchModuleError, ImportError) as error:
         raise UsageError(
             f"no driver for ledger {without_secrets(parsed)}: {error}; use sqlite:///FILE or postgresql://…"
