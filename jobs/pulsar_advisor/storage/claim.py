@@ -134,7 +134,8 @@ def _is_being_written(folder: UPath) -> bool:
     with suppress(OSError):
         return is_held(read_lease(folder / LEASE), age(folder / LEASE))
     with suppress(FileNotFoundError):  # no readable lease: just being claimed, or being removed
-        return min(age(file) for file in [*folder.iterdir()] or [folder]) <= EXPIRES_AFTER
+        files = [file for file in folder.iterdir() if not file.is_symlink()]
+        return min(abs(age(file)) for file in files or [folder]) <= EXPIRES_AFTER
     return True  # it is being removed at this moment
 
 

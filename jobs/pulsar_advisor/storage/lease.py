@@ -23,7 +23,7 @@ from upath import UPath
 
 from pulsar_advisor.model.errors import AdvisorError, Refused, attempting
 from pulsar_advisor.storage.files import is_local, open_file, write_file
-from pulsar_advisor.storage.process import Process, has_ended, this_process
+from pulsar_advisor.storage.process import Process, has_ended, is_alive, this_process
 from pulsar_advisor.storage.store_clock import age
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ class Lease:
         return False
 
     def give_up(self) -> None:
-        """Remove the lease file, unless another process has replaced it."""
-        with suppress(FileNotFoundError):
+        """Remove the lease file, unless another process, or anything else, has replaced it."""
+        with suppress(OSError):
             content = read_lease(self._path)
             if _written(content).nonce == self._nonce:
                 _take_away(self._path, content)
@@ -166,12 +166,15 @@ def read_lease(path: UPath) -> bytes:
 
 def is_held(content: bytes, silent_for: timedelta) -> bool:
     """Whether the writer of a lease may still be active; `silent_for` is the age of its file by the store's clock."""
-    if abs(silent_for) > EXPIRES_AFTER:  # a stamp from the future would stay young: no writer renewed it
+    if silent_for > EXPIRES_AFTER:
         return False
     written = _written(content)
-    if written.host is None or written.process is None:
-        return True  # it is just being written, or damaged
-    return not has_ended(Process(written.host, written.process, written.namespace, written.began))
+    writer = None
+    if written.host is not None and written.process is not None:
+        writer = Process(written.host, written.process, written.namespace, written.began)
+    if silent_for < -EXPIRES_AFTER:  # a stamp from the future would stay young; the clock may have been set back
+        return writer is not None and is_alive(writer)
+    return writer is None or not has_ended(writer)  # None: it is just being written, or damaged
 
 
 class _Written(msgspec.Struct):

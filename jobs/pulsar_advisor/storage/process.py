@@ -39,9 +39,16 @@ def this_process() -> Process:
 
 def has_ended(process: Process) -> bool:
     """Whether a process is certainly gone; also false if that can't be determined from here."""
-    if not process.namespace or process.namespace != _namespace(os.getpid()):
-        return False
-    return _began(process.id) != process.began
+    return _can_be_seen(process) and _began(process.id) != process.began
+
+
+def is_alive(process: Process) -> bool:
+    """Whether a process is certainly not gone; also false if that can't be determined from here."""
+    return _can_be_seen(process) and _began(process.id) == process.began
+
+
+def _can_be_seen(process: Process) -> bool:
+    return bool(process.namespace) and process.namespace == _namespace(os.getpid())
 
 
 @cache  # a forked child has another id, but the same namespace

@@ -86,6 +86,18 @@ def test_a_pipe_in_the_place_of_a_lease_is_not_waited_for(root: Root) -> None:
     folder.mkdir(parents=True)
     os.mkfifo(f"{folder}/{LEASE}")
     assert remove_remainders(root) == []
+    aged(Path(f"{folder}/{LEASE}"), timedelta(minutes=16))
+    assert remove_remainders(root) == [folder.name.partition("=")[2]]
+
+
+@pytest.mark.parametrize("dated", [timedelta(minutes=16), timedelta(days=-365)], ids=["silent", "in the future"])
+def test_a_remainder_whose_lease_leads_nowhere_goes(root: Root, dated: timedelta) -> None:
+    folder = Path(str(root.folder("raw", "20261121T083000Z")))
+    folder.mkdir(parents=True)
+    (folder / LEASE).symlink_to("nowhere")
+    (folder / "tenants.jsonl.zst").touch()
+    aged(folder / "tenants.jsonl.zst", dated)
+    assert remove_remainders(root) == ["20261121T083000Z"]
 
 
 def test_a_remainder_that_another_capture_removes_at_the_same_time_is_gone(

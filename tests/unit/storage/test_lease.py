@@ -112,6 +112,12 @@ def test_a_writer_on_another_host_that_fell_silent_is_gone(tmp_path: Path, silen
         assert json.loads((tmp_path / LEASE).read_text())["host"] == this_process().host
 
 
+def test_a_writer_that_is_at_work_on_this_host_keeps_its_lease_when_the_clock_is_set_back(tmp_path: Path) -> None:
+    leased(tmp_path, this_process(), timedelta(days=-1))
+    with pytest.raises(Refused), held(UPath(tmp_path), SNAPSHOT, WORK):
+        pass
+
+
 @pytest.mark.parametrize(
     "elsewhere",
     [replace(this_process(), namespace="another boot pid:[1]", id=2**22), replace(ELSEWHERE, host=this_process().host)],

@@ -2,7 +2,7 @@
 
 Syntax that `regex` reads as Java does is supported, and `\\Q…\\E` is translated. Not supported, because `regex` reads
 it differently or not at all: classes within classes and `&&`; `\\p \\P \\h \\H \\R \\X \\G \\g \\z \\v \\k \\c \\e
-\\N` and `\\10` to `\\99`; the flags `d`, `u`, `U`; and flags that start in the middle, except `(?i:…)`. Such an
+\\N` and `\\10` to `\\99`; the flags `d`, `u`, `U`, `x`; and flags that start in the middle, except `(?i:…)`. Such an
 expression is unusable: it matches nothing, and the reason is reported. So is one that takes too long or too much
 memory: a policy must not stall a run.
 
@@ -30,12 +30,12 @@ LONGEST: Final = 100_000
 One that names a thousand brokers has some 50,000.
 """
 
-_PIECE: Final = regex.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\{0*(\d+)[^}]*\}|.", regex.ASCII | regex.DOTALL)
+_PIECE: Final = regex.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{0*(\d+)[^}]*\}|.", regex.ASCII | regex.DOTALL)
 _QUOTED: Final = regex.compile(r"(?<!\\)((?:\\\\)*)\\Q(.*?)(?:\\E|\Z)", regex.DOTALL)
 _UNESCAPED: Final = r"(?<!\\)(?:\\\\)*"
 _READ_DIFFERENTLY: Final = regex.compile(
     rf"{_UNESCAPED}(?:\\(?:[pPhHRXGkzecNmMKLv0g]|[1-9]\d)|\[[^\]]*\[|&&|\{{(?!\d+(?:,\d*)?\}})"
-    r"|\(\?(?!<?[=!]|[:>]|<[A-Za-z]|[imsx]+:)(?!(?<=\A\(\?)[imsx]+\)))"
+    r"|\(\?(?!<?[=!]|[:>]|<[A-Za-z]|[ims]+:)(?!(?<=\A\(\?)[ims]+\)))"
 )
 _LITERAL: Final = regex.compile(r"[\w/-]*(?![*?+{])", regex.ASCII)
 

@@ -87,6 +87,8 @@ def test_an_expression_nested_too_deeply_is_unusable() -> None:
     ("expression", "why"),
     [
         ("(?:a{600}){600}", "with what it repeats written out, it has more than 100,000 characters"),
+        ("(?:a{600}[])]){600}", "with what it repeats written out, it has more than 100,000 characters"),
+        ("(?x)(?:a{600}#)\n){600}", "it uses syntax that is not supported here"),
         (f"a{{{'9' * 5000}}}", "with what it repeats written out, it has more than 100,000 characters"),
         (f"a{{1,{'9' * 5000}}}", "Exceeds the limit"),
         ("|".join(["a"] * 50_001), "it has more than 100,000 characters"),
