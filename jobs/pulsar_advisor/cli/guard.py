@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Connection, Json, LedgerPlace, Place, YourName
-from pulsar_advisor.cli.output import Ended, log, print_json, say_lines
+from pulsar_advisor.cli.output import log, print_json, result_of, say_lines
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.errors import BalancerStillOff, Refused
 
@@ -78,13 +78,12 @@ def _say_what_is_off(ledger: Ledger, names: list[str], *, json: bool) -> None:
     from pulsar_advisor.execution.run.guard import LeftOff, left_off, warning
 
     left = [(name, switch) for name in names for switch in left_off(ledger, name)]
-    if json:
-        print_json([LeftOff(**vars(switch), cluster_name=name) for name, switch in left])
-    else:
-        nothing = "nothing is left off" if names else "the ledger has no plan of this cluster: no run left anything off"
-        say_lines([warning(switch, name) for name, switch in left] or [nothing])
-    if left:
-        raise Ended(BalancerStillOff.exit_code)
+    with result_of(BalancerStillOff.exit_code if left else 0):
+        if json:
+            print_json([LeftOff(**vars(switch), cluster_name=name) for name, switch in left])
+        else:
+            nothing = "the ledger has no plan of this cluster: no run left anything off"
+            say_lines([warning(switch, name) for name, switch in left] or ["nothing is left off" if names else nothing])
 
 
 @contextmanager

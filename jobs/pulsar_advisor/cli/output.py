@@ -89,6 +89,20 @@ def print_json(result: object) -> None:
     say(json_text.dumps(as_json(result) if shown is None else shown, indent=1, sort_keys=True))
 
 
+@contextmanager
+def result_of(exit_code: int) -> Iterator[None]:
+    """The block writes the result of a call that ends with this exit code, also if there is no room for all of it."""
+    try:
+        yield
+    except OSError as error:
+        if not exit_code:
+            raise
+        if not isinstance(error, BrokenPipeError):
+            log(f"error: can't write the result: {error.strerror or error}")
+    if exit_code:
+        raise Ended(exit_code)
+
+
 def listen(words: Sequence[str]) -> list[str]:
     """Set how much is said, by the words of a command line that say it; returns the others.
 

@@ -35,6 +35,7 @@ from pulsar_advisor.cli.output import (
     log_lines_of,
     print_json,
     progress,
+    result_of,
     say,
     say_lines,
     timed,
@@ -277,21 +278,22 @@ def apply(
             result = carry_out(document, book, admin, options, _silent if log_json else progress, interruption, probe)
         can_go_on = result.is_left and result.run is not None and run_by_id(book, result.run).state == "stopped"
         first = before_resuming(document, book, options.policy) if can_go_on else ""
-    if json:
-        print_json(result)
-    else:
-        say_lines(apply_lines(result, restore))
-        if can_go_on:
-            on = command(("apply", short(result.digest), "--resume"), place, connection, policy, ledger, heads.shown)
-            say(f"to resume{first}: {on}")
-        elif result.outcome == "partial" and not result.is_left:
-            say(f"to go on: {NEW_PLAN}")
-        if result.undoable_steps:
-            back = command(("undo", short(result.digest), "--as", "NAME"), place, connection, ledger)
-            say(f"to undo: {back}")
-        say(f"ledger: {result.ledger_head}")
-    if result.exit_code:
-        raise Ended(result.exit_code)
+    with result_of(result.exit_code):
+        if json:
+            print_json(result)
+        else:
+            say_lines(apply_lines(result, restore))
+            if can_go_on:
+                on = command(
+                    ("apply", short(result.digest), "--resume"), place, connection, policy, ledger, heads.shown
+                )
+                say(f"to resume{first}: {on}")
+            elif result.outcome == "partial" and not result.is_left:
+                say(f"to go on: {NEW_PLAN}")
+            if result.undoable_steps:
+                back = command(("undo", short(result.digest), "--as", "NAME"), place, connection, ledger)
+                say(f"to undo: {back}")
+            say(f"ledger: {result.ledger_head}")
     if result.outcome in ("done", "nothing_to_do") and result.goal_outcome in FALLS_SHORT:
         log(outcome_sentence(result.goal_outcome, document.title))
         raise Ended(GOAL_NOT_REACHED)

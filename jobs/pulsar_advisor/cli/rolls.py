@@ -25,7 +25,7 @@ from pulsar_advisor.cli.options import (
     YourName,
     command,
 )
-from pulsar_advisor.cli.output import Ended, log, print_json, progress, say_lines
+from pulsar_advisor.cli.output import log, print_json, progress, result_of, say_lines
 from pulsar_advisor.cli.plans import head_kept, opened_plan
 from pulsar_advisor.cli.rendering import roll_lines, roll_status_lines
 from pulsar_advisor.cli.signals import deferred_signals
@@ -228,6 +228,7 @@ def end(
 
 
 def _show(status: RollStatus, restore: str, *, json: bool) -> None:
-    print_json(status) if json else say_lines([*roll_status_lines(status, restore), f"ledger: {status.ledger_head}"])
-    if status.still_off:
-        raise Ended(BalancerStillOff.exit_code)
+    with result_of(BalancerStillOff.exit_code if status.still_off else 0):
+        print_json(status) if json else say_lines(
+            [*roll_status_lines(status, restore), f"ledger: {status.ledger_head}"]
+        )

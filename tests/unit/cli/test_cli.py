@@ -9,8 +9,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -19,7 +19,7 @@ import pytest
 
 import documents
 from pulsar_advisor.cli import app, exit_code
-from pulsar_advisor.cli.output import log, print_json, say
+from pulsar_advisor.cli.output import log, print_json, result_of, say
 from pulsar_advisor.cli.usage import shown_default
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.execution.consent.approval import propose
@@ -138,18 +138,20 @@ def test_a_result_that_does_not_fit_on_the_disk_is_a_failure(
     assert capsys.readouterr().err == "error: can't write the result: No space left on device\n"
 
 
+@pytest.mark.parametrize("length", [1, 100_000], ids=["at the end", "while it is written"])
 @pytest.mark.parametrize("stdout", [full, partial(unread, -1)], ids=["full", "unread"])
 def test_a_result_that_can_not_be_written_hides_no_other_outcome(
-    stdout: Callable[[], TextIO], monkeypatch: pytest.MonkeyPatch
+    stdout: Callable[[], TextIO], length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def left_off(_arguments: Sequence[str]) -> int:
-        print("2 of 3 steps confirmed")
-        return 8
+    def left_off(*_words: object, **_options: object) -> None:
+        with result_of(8):
+            say("x" * length)
 
-    monkeypatch.setattr("pulsar_advisor.cli._exit_code", left_off)
+    monkeypatch.setattr("pulsar_advisor.cli.app", left_off)
     monkeypatch.setattr(sys, "stdout", stdout())
     assert exit_code([]) == 8
-    sys.stdout.close()
+    with suppress(OSError):
+        sys.stdout.close()
 
 
 def test_a_long_result_that_does_not_fit_on_the_disk_is_not_blamed_on_the_root(
