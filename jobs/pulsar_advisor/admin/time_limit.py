@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import http.client
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from requests.adapters import DEFAULT_CA_BUNDLE_PATH, HTTPAdapter
@@ -76,14 +78,20 @@ class _Connection(HTTPConnection):
         return response
 
 
+def _has_certificates() -> bool:
+    """Whether the system has certificates of authorities, in a file or a folder."""
+    paths = ssl.get_default_verify_paths()
+    return bool(paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())))
+
+
 class _SecureConnection(_Connection, HTTPSConnection):
-    """The same over TLS. It trusts the system's certificates unless others are named: `requests` has its own in place
-    of them, without the authority that an organisation has added to its machines.
+    """The same over TLS. It trusts the system's certificates unless others are named, or it has none: `requests` has
+    its own in place of them, without the authority that an organisation has added to its machines.
     """
 
     def connect(self) -> None:
-        if self.ssl_context is None and self.ca_certs == DEFAULT_CA_BUNDLE_PATH:
-            self.ssl_context = create_urllib3_context()
+        if self.ssl_context is None and self.ca_certs == DEFAULT_CA_BUNDLE_PATH and _has_certificates():
+            self.ssl_context, self.ca_certs = create_urllib3_context(), None
             self.ssl_context.load_default_certs()
         super().connect()
 

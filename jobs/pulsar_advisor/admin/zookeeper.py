@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Thread
 from typing import Any, ClassVar, Self
@@ -112,6 +113,10 @@ class ZooKeeperConnection(BaseModel):
             ending = Thread(target=_end, args=(client,), daemon=True)
             ending.start()
             ending.join(self.timeout_s)
+            sock = client._connection._socket
+            if ending.is_alive() and sock is not None:
+                with suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
 
 
 def _end(client: KazooClient) -> None:

@@ -17,6 +17,9 @@ from pulsar_advisor.model.errors import UsageError
 _OF_ANOTHER_MASTER: Final = ("MASTER", "SPARK_API_MODE", "SPARK_REMOTE")
 """They name another master, or another kind, than the one that is given: PySpark refuses both together."""
 
+_OPTIONS_OF_JAVA: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+"""Their options count less than those of the command line, but for the last one's."""
+
 _NOEXEC: Final = getattr(os, "ST_NOEXEC", 0)
 """The flag of a file system from which nothing may be run, where this system has one."""
 
@@ -34,19 +37,31 @@ def choose_own_spark(environment: MutableMapping[str, str], master: str, *, utf8
         environment.update({"PYSPARK_PYTHON": sys.executable, "PYTHONSAFEPATH": "1"})
 
 
-def require_startable(environment: Mapping[str, str]) -> None:
-    """Raises `UsageError` if Spark's Java would fail without naming the reason: another release in `SPARK_HOME`, a
-    folder for temporary files from which nothing may be run, where it puts its libraries, or a user without a name, as
-    in containers that run under any uid (Hadoop's login asks for it).
+def temporary_folder_option(environment: Mapping[str, str]) -> str:
+    """The option to keep temporary files where Python does: Java by itself doesn't mind `TMPDIR`. Empty if options of
+    Java in the environment name a folder.
+
+    Raises `UsageError` if nothing may be run from that folder, in which Java puts libraries.
     """
-    home, release = environment.get("SPARK_HOME"), pyspark.__version__
-    if home is not None and not any(Path(home, "jars").glob(f"spark-core_*-{release}*.jar")):
-        raise UsageError(f"SPARK_HOME is {home}, which isn't Spark {release}: unset it, to use the one installed here")
-    if os.statvfs(folder := gettempdir()).f_flag & _NOEXEC:
+    if any("-Djava.io.tmpdir=" in environment.get(name, "") for name in _OPTIONS_OF_JAVA):
+        return ""
+    folder = gettempdir()
+    if os.statvfs(folder).f_flag & _NOEXEC:
         raise UsageError(
             f"{folder}, for temporary files, is mounted noexec, and Spark's Java has to load libraries from there: set "
             "TMPDIR to a folder elsewhere"
         )
+    quoted = folder.replace("\\", "\\\\").replace('"', '\\"')
+    return f'-Djava.io.tmpdir="{quoted}"'
+
+
+def require_startable(environment: Mapping[str, str]) -> None:
+    """Raises `UsageError` if Spark's Java would fail without naming the reason: another release in `SPARK_HOME`, or a
+    user without a name, as in containers that run under any uid (Hadoop's login asks for it).
+    """
+    home, release = environment.get("SPARK_HOME"), pyspark.__version__
+    if home is not None and not any(Path(home, "jars").glob(f"spark-core_*-{release}*.jar")):
+        raise UsageError(f"SPARK_HOME is {home}, which isn't Spark {release}: unset it, to use the one installed here")
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import gettempdir
 from types import FrameType
 from typing import Any, Final
 
@@ -26,7 +25,7 @@ from pulsar_advisor.model.errors import JavaEnded, UsageError
 from pulsar_advisor.tables.background import in_background
 from pulsar_advisor.tables.class_archive import class_archive_options
 from pulsar_advisor.tables.frames import has_one_partition
-from pulsar_advisor.tables.own_spark import choose_own_spark, require_startable
+from pulsar_advisor.tables.own_spark import choose_own_spark, require_startable, temporary_folder_option
 from pulsar_advisor.tables.snapshot_size import is_small
 
 CONNECT: Final = "sc://"
@@ -272,9 +271,8 @@ def jobs_named(spark: SparkSession, work: str) -> Iterator[None]:
 
 def _local(java_options: str) -> dict[str, Setting]:
     """The settings of a Spark that runs in one process on this machine."""
-    # Java itself asks no TMPDIR.
-    temporary = f'-Djava.io.tmpdir="{gettempdir()}"'
-    java = " ".join((_FRUGAL, _QUIET, temporary, class_archive_options(), java_options)).rstrip()
+    options = (_FRUGAL, _QUIET, temporary_folder_option(os.environ), class_archive_options(), java_options)
+    java = " ".join(filter(None, options))
     return {**_LOCAL, "spark.driver.extraJavaOptions": java}
 
 

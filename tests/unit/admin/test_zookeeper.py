@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import struct
+import threading
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -184,3 +187,24 @@ def test_a_session_ends_in_time_though_the_client_does_not(monkeypatch: pytest.M
         pass
     assert not has_stopped.is_set()
     drips.set()
+
+
+def test_a_session_whose_answer_drips_leaves_no_thread() -> None:
+    def drip(server: socket.socket) -> None:
+        with suppress(OSError), server.accept()[0] as peer:
+            peer.sendall((1 << 19).to_bytes(4, "big"))
+            while not has_ended.wait(0.05):
+                peer.sendall(b"x")
+
+    before, has_ended = set(threading.enumerate()), Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=drip, args=(server,), daemon=True).start()
+        with (
+            pytest.raises(ClusterUnreachable),
+            ZooKeeperConnection(hosts=f"127.0.0.1:{server.getsockname()[1]}", timeout_s=0.5).session(),
+        ):
+            pass
+        for thread in set(threading.enumerate()) - before:
+            thread.join(10)
+        has_ended.set()
+    assert set(threading.enumerate()) <= before

@@ -13,7 +13,7 @@ import pyspark
 import pytest
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.tables.own_spark import choose_own_spark, require_startable
+from pulsar_advisor.tables.own_spark import choose_own_spark, require_startable, temporary_folder_option
 from pulsar_advisor.tables.session import server_settings
 
 OF_OTHERS = {"SPARK_REMOTE": "sc://team:15002", "SPARK_API_MODE": "connect", "MASTER": "yarn"}
@@ -66,12 +66,19 @@ def test_a_folder_for_temporary_files_that_java_can_load_nothing_from_is_named(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(os, "statvfs", lambda _folder: SimpleNamespace(f_flag=os.ST_NOEXEC | os.ST_NOSUID))
     with pytest.raises(UsageError, match=f"{tmp_path}, for temporary files, is mounted noexec.*: set TMPDIR"):
-        require_startable({})
+        temporary_folder_option({})
+    assert temporary_folder_option({"JAVA_TOOL_OPTIONS": "-Djava.io.tmpdir=/elsewhere"}) == ""
 
 
 def test_java_keeps_temporary_files_where_python_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert f'-Djava.io.tmpdir="{tmp_path}"' in str(server_settings(15002)["spark.driver.extraJavaOptions"])
+
+
+def test_a_temporary_folder_of_any_name_is_one_word_of_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", '/var/my "tmp"/a\\b')
+    monkeypatch.setattr(os, "statvfs", lambda _folder: SimpleNamespace(f_flag=0))
+    assert temporary_folder_option({}) == r'-Djava.io.tmpdir="/var/my \"tmp\"/a\\b"'
 
 
 def test_a_user_without_a_name_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

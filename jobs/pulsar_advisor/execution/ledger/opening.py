@@ -57,7 +57,7 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
         if _is_file(parsed):
             _require_sqlite()
             _make_private(Path(str(parsed.database)))
-        limits = _LOST_AFTER if parsed.get_backend_name() == "postgresql" else {}
+        limits = _LOST_AFTER if parsed.get_driver_name().startswith("psycopg") else {}
         # Those in the URL count. The ping, as a page may reuse a connection hours later.
         engine = create_engine(parsed.set(query={**limits, **parsed.query}), pool_pre_ping=True)
     except (NoSuchModuleError, ImportError) as error:

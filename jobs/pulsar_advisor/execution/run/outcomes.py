@@ -57,14 +57,15 @@ def leave_out(run: OngoingRun, step: Step, why: str) -> None:
 
 def drifted(run: OngoingRun, step: Step, record: StepRecord, changed: str) -> None:
     """The cluster is not as the step expects. Raises `Drift` unless such steps may be left out."""
-    if record.state == "pending":
-        if run.throttle.on_drift == "stop":
-            raise Drift(f"{step.id}, {step.bundle_name}, was not sent: {changed}")
-        leave_out(run, step, changed)
-    elif leaves_its_destination(run, step):  # and can't be sent again to consume it
+    is_sent = record.state != "pending"
+    if is_sent and leaves_its_destination(run, step):  # and can't be sent again to consume it
         unresolved(run, step, changed)
-    else:
+    if run.throttle.on_drift == "stop":
+        raise Drift(f"{step.id}, {step.bundle_name}, was not sent{' again' if is_sent else ''}: {changed}")
+    if is_sent:
         failed(run, step, f"its call had no effect, and it is not sent again: {changed}")
+    else:
+        leave_out(run, step, changed)
 
 
 def leaves_its_destination(run: OngoingRun, step: Step) -> bool:
