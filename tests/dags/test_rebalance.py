@@ -32,7 +32,7 @@ from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
-from pulsar_advisor.model.errors import Refused, StorageError
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused, StorageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Doubt, Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
@@ -863,6 +863,15 @@ def test_a_cleared_apply_goes_on_until_the_next_time_of_day(
     assert asked == [midnight + timedelta(hours=hour)]
 
 
+def apply_operator() -> Any:
+    from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
+
+    reference = {"snapshot": "20261121T083000Z", "file": "a.json", "digest": "sha256:0"}
+    return PulsarApplyOperator(
+        task_id="apply", plan=reference, root="/root", cluster="demo", pulsar_conn_id="pulsar_default"
+    )
+
+
 @pytest.mark.parametrize(
     ("try_number", "max_tries", "has_begun", "asks"),
     [(1, 2, False, True), (2, 2, False, True), (2, 2, True, False), (2, 3, False, False)],
@@ -873,10 +882,7 @@ def test_apply_asks_whether_another_carries_the_plan_out_until_it_has_begun(
 ) -> None:
     from pulsar_advisor_airflow.operators import apply
 
-    reference = {"snapshot": "20261121T083000Z", "file": "a.json", "digest": "sha256:0"}
-    operator = apply.PulsarApplyOperator(
-        task_id="apply", plan=reference, root="/root", cluster="demo", pulsar_conn_id="pulsar_default"
-    )
+    operator = apply_operator()
     asked: list[bool] = []
     monkeypatch.setattr(operator, "_require_nobody_at_it", lambda: asked.append(True))
     monkeypatch.setattr(operator, "_carried_out", lambda *_: None)
@@ -886,6 +892,24 @@ def test_apply_asks_whether_another_carries_the_plan_out_until_it_has_begun(
     this_try = SimpleNamespace(try_number=try_number, max_tries=max_tries, task=SimpleNamespace(retries=2))
     operator.execute({"ti": this_try, "task_state_store": kept})
     assert (bool(asked), store) == (asks, {"begun": True})
+
+
+@pytest.mark.parametrize("is_under_way", [True, False])
+def test_after_a_try_that_began_no_run_apply_asks_again(is_under_way: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pulsar_advisor_airflow.operators import apply
+
+    def unanswered(*_: object) -> None:
+        raise ClusterUnreachable("the brokers don't answer")
+
+    operator = apply_operator()
+    monkeypatch.setattr(operator, "_carried_out", unanswered)
+    monkeypatch.setattr(operator, "_is_under_way", lambda: is_under_way)
+    monkeypatch.setattr(apply, "show_begun", lambda *_: None)
+    store: dict[str, object] = {"begun": True}
+    kept = SimpleNamespace(get=store.get, set=lambda key, value: store.update({key: value}))
+    with pytest.raises(ClusterUnreachable):
+        operator.execute({"task_state_store": kept})
+    assert store == {"begun": is_under_way}
 
 
 @pytest.mark.full

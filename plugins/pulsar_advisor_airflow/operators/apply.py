@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from pulsar_advisor.execution.ledger.runs import ended_runs, runs_of_plan
+from pulsar_advisor.execution.ledger.runs import ended_runs, runs_of_plan, unfinished_run
 from pulsar_advisor.model.bounds import next_time
-from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import announce
 from pulsar_advisor_airflow.failures import (
@@ -107,7 +107,12 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 self._require_nobody_at_it()
             kept.set(_BEGUN, value=True)
         show_begun(self, context)
-        return self._carried_out(context, None)
+        try:
+            return self._carried_out(context, None)
+        except Exception:
+            if not self._is_under_way():  # until the next try, somebody else may begin a run
+                kept.set(_BEGUN, value=False)
+            raise
 
     def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
         """Continue a parked run, and return its result; the event says which wait is over."""
@@ -121,6 +126,16 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
         with as_airflow_errors(), opened_ledger(root_at(self.root, self.cluster)) as ledger:
             ended_runs(ledger, given_plan(self.plan).digest, "wait until the other DAG run, or the shell, has ended it")
+
+    def _is_under_way(self) -> bool:
+        """Whether a run of the plan isn't over, or may not be, as the ledger doesn't answer."""
+        from pulsar_advisor_airflow.ledger import opened_ledger
+
+        try:
+            with opened_ledger(root_at(self.root, self.cluster)) as ledger:
+                return unfinished_run(runs_of_plan(ledger, given_plan(self.plan).digest)) is not None
+        except AdvisorError:
+            return True
 
     def _carried_out(self, context: Context, waited: Parking | None) -> Json:
         with as_airflow_errors():
@@ -171,7 +186,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         reference = given_plan(self.plan)
         with as_airflow_errors(), opened_ledger(root) as ledger:
             connection = PulsarAdminHook(self.pulsar_conn_id).options()
-            unfinished = any(run.is_unfinished for run in runs_of_plan(ledger, reference.digest))
+            unfinished = unfinished_run(runs_of_plan(ledger, reference.digest)) is not None
             options = ApplyOptions(
                 policy=approval_policy(self.cluster),
                 resume=unfinished,

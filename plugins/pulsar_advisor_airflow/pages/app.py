@@ -241,6 +241,7 @@ def ask_to_stop_run(
     request: Request,
     cluster: Annotated[Cluster, Depends(readable)],
     run: _Number,
+    writes: Annotated[bool, Depends(may_write)],
     token: Annotated[str, Depends(form_token)],
 ) -> Response:
     """Ask once more: a tap can go astray, and a stopped run never continues."""
@@ -250,6 +251,7 @@ def ask_to_stop_run(
         request,
         "ask.html",
         cluster=cluster,
+        writes=writes,
         token=token,
         question=f"Stop run {run} for good?",
         afterwards="It ends before its next call and never continues: what is left takes a new plan.",

@@ -81,6 +81,7 @@ def ask_to_end_roll(
     request: Request,
     cluster: Annotated[Cluster, Depends(readable)],
     digest: str,
+    writes: Annotated[bool, Depends(may_roll)],
     token: Annotated[str, Depends(form_token)],
 ) -> Response:
     """Ask once more: a tap can go astray, and an ended roll never continues."""
@@ -90,6 +91,7 @@ def ask_to_end_roll(
         request,
         "ask.html",
         cluster=cluster,
+        writes=writes,
         token=token,
         question="End this rolling restart for good?",
         afterwards="It never continues: the brokers that are left take a new roll, approved anew.",

@@ -85,6 +85,8 @@ def test_each_user_may_do_on_each_cluster_what_the_table_says(
     response = {"chosen_options": ["Approve"], "params_input": {}}
     request = f"{dag}/manual__1/taskInstances/approve/-1/hitlDetails"
     assert client.patch(request, json=response).status_code == may.answer
+    asking = client.get(f"{page_of(run, cluster)}/stop").text
+    assert ("Stop for good" in asking) == (may.steer == SEE_OTHER)
     for order in ("pause", "go-on", "stop"):
         token = token_in(client.get(page_of(run, cluster)).text)
         sent = client.post(f"{page_of(run, cluster)}/{order}", data={"token": token})
@@ -98,6 +100,8 @@ def test_each_user_may_do_with_each_clusters_roll_what_the_table_says(
 ) -> None:
     client, may, roll = server(user), TABLE[user, cluster], drained(ledger, cluster)
     assert client.get(page_of_roll(roll)).status_code == may.see
+    asking = client.get(f"{page_of_roll(roll)}/end").text
+    assert ("End for good" in asking) == (may.steer == SEE_OTHER)
     for order in ("restarted", "pause", "go-on", "end"):
         token = token_in(client.get(page_of_roll(roll)).text)
         sent = client.post(f"{page_of_roll(roll)}/{order}", data={"token": token, "broker": B1})
