@@ -37,7 +37,10 @@ def readable(cluster: str, request: Request, user: GetUserDep) -> Cluster:
     return found
 
 
-def may_write(cluster: Annotated[Cluster, Depends(readable)], request: Request, user: GetUserDep) -> bool:
+Readable = Annotated[Cluster, Depends(readable)]
+
+
+def may_write(cluster: Readable, request: Request, user: GetUserDep) -> bool:
     """Whether the user may propose plans of the cluster, and pause and stop its runs."""
     return _permits("PUT", labelled(WRITING, cluster), request, user)
 
@@ -47,12 +50,7 @@ def form_token(request: Request, user: GetUserDep) -> str:
     return _signer().dumps([user.get_id(), request.url.path])
 
 
-def steered_by(
-    cluster: Annotated[Cluster, Depends(readable)],
-    request: Request,
-    user: GetUserDep,
-    token: Annotated[str, Form()] = "",
-) -> Person:
+def steered_by(cluster: Readable, request: Request, user: GetUserDep, token: Annotated[str, Form()] = "") -> Person:
     """The user who sent a form. 403 if they may not write to this cluster, or if it isn't the form we showed them.
 
     Another site can make a browser send a form with the user's cookie, but can't read the token on our page.
@@ -60,22 +58,12 @@ def steered_by(
     return _sender(WRITING, cluster, request, user, token)
 
 
-def rolled_by(
-    cluster: Annotated[Cluster, Depends(readable)],
-    request: Request,
-    user: GetUserDep,
-    token: Annotated[str, Form()] = "",
-) -> Person:
+def rolled_by(cluster: Readable, request: Request, user: GetUserDep, token: Annotated[str, Form()] = "") -> Person:
     """As `steered_by`, for a cluster's rolls."""
     return _sender(ROLLING, cluster, request, user, token)
 
 
-def reported_by(
-    cluster: Annotated[Cluster, Depends(readable)],
-    request: Request,
-    user: GetUserDep,
-    token: Annotated[str, Form()] = "",
-) -> Person:
+def reported_by(cluster: Readable, request: Request, user: GetUserDep, token: Annotated[str, Form()] = "") -> Person:
     """As `rolled_by`, or a program without a form: its login is in a header, which no other site can have sent."""
     if not request.headers.get("authorization", "").lower().startswith("bearer "):
         return _sender(ROLLING, cluster, request, user, token)
@@ -83,7 +71,7 @@ def reported_by(
     return Person(user.get_name(), AUTHENTICATED_BY)
 
 
-def may_roll(cluster: Annotated[Cluster, Depends(readable)], request: Request, user: GetUserDep) -> bool:
+def may_roll(cluster: Readable, request: Request, user: GetUserDep) -> bool:
     """Whether the user may say that brokers of the cluster were restarted, and pause and end its rolls."""
     return _permits("PUT", labelled(ROLLING, cluster), request, user)
 
@@ -111,3 +99,12 @@ def _permits(method: Literal["GET", "PUT"], dag: str, request: Request, user: Ge
 
 def _signer() -> URLSafeTimedSerializer:
     return URLSafeTimedSerializer(conf.get("api", "secret_key"), salt="pulsar-advisor-pages")
+
+
+Visible = Annotated[list[Cluster], Depends(visible)]
+MayWrite = Annotated[bool, Depends(may_write)]
+MayRoll = Annotated[bool, Depends(may_roll)]
+FormToken = Annotated[str, Depends(form_token)]
+SteeredBy = Annotated[Person, Depends(steered_by)]
+RolledBy = Annotated[Person, Depends(rolled_by)]
+ReportedBy = Annotated[Person, Depends(reported_by)]

@@ -30,15 +30,7 @@ from pulsar_advisor.reporting.html import SCRIPT_SHA256
 from pulsar_advisor_airflow.clusters import Cluster, labelled
 from pulsar_advisor_airflow.configuration import airflow_link, page_link, report_link
 from pulsar_advisor_airflow.forms import RUN
-from pulsar_advisor_airflow.pages.access import (
-    ROLLING,
-    WRITING,
-    form_token,
-    may_write,
-    readable,
-    steered_by,
-    visible,
-)
+from pulsar_advisor_airflow.pages.access import ROLLING, WRITING, FormToken, MayWrite, Readable, SteeredBy, Visible
 from pulsar_advisor_airflow.pages.answers import answer_errors, kept, one_of_few, page, templates, with_headers
 from pulsar_advisor_airflow.pages.content import (
     Offsets,
@@ -66,7 +58,7 @@ REPORT_HEADERS: Final = {
     "Content-Security-Policy": (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{SCRIPT_SHA256}'; img-src data:; "
         "sandbox allow-scripts; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
-    ),
+    )
 }
 """Anyone who can write to the root controls this page, so it runs only our script, which sorts its tables, loads
 nothing, and has an opaque origin."""
@@ -137,37 +129,32 @@ _Offsets = Annotated[Offsets, Query()]
 
 # A mounted application has no authentication unless it adds its own: each route names what it requires.
 @pages.get("/")
-def clusters_page(request: Request, seen: Annotated[list[Cluster], Depends(visible)]) -> Response:
+def clusters_page(request: Request, seen: Visible) -> Response:
     """The clusters that the user may see."""
     return page(request, "clusters.html", lines=cluster_lines(seen))
 
 
 @pages.get("/index")
-def index_page(request: Request, seen: Annotated[list[Cluster], Depends(visible)]) -> Response:
+def index_page(request: Request, seen: Visible) -> Response:
     """The last weeks of the clusters that the user may see: the page that `pulsar-advisor index` writes."""
     return kept(request, render_fleet(fleet_rows(seen), DEFAULT_DAYS, page_link("")))
 
 
 @pages.get("/clusters/{cluster}")
-def cluster_page(request: Request, cluster: Annotated[Cluster, Depends(readable)], offsets: _Offsets) -> Response:
+def cluster_page(request: Request, cluster: Readable, offsets: _Offsets) -> Response:
     """A cluster's snapshots, plans, runs and events."""
     return page(request, "cluster.html", cluster=cluster, content=cluster_content(cluster, offsets))
 
 
 @pages.get("/clusters/{cluster}/reports/{snapshot}")
-def report_page(
-    request: Request,
-    cluster: Annotated[Cluster, Depends(readable)],
-    snapshot: str,
-    writes: Annotated[bool, Depends(may_write)],
-) -> Response:
+def report_page(request: Request, cluster: Readable, snapshot: str, writes: MayWrite) -> Response:
     """The report of one snapshot, with the plans in it that may be proposed; 404 if there is none."""
     content = report_content(cluster, root_of(cluster).resolve(snapshot))
     return page(request, "report.html", cluster=cluster, content=content, writes=writes)
 
 
 @pages.get("/clusters/{cluster}/reports/{snapshot}/report.html")
-def report(request: Request, cluster: Annotated[Cluster, Depends(readable)], snapshot: str) -> Response:
+def report(request: Request, cluster: Readable, snapshot: str) -> Response:
     """The report itself, as it was written."""
     root = root_of(cluster)
     path = root.folder("reports", root.resolve(snapshot)) / "report.html"
@@ -176,12 +163,7 @@ def report(request: Request, cluster: Annotated[Cluster, Depends(readable)], sna
 
 @pages.get("/clusters/{cluster}/reports/{snapshot}/plans/{digest}")
 def recommended_plan_page(
-    request: Request,
-    cluster: Annotated[Cluster, Depends(readable)],
-    snapshot: str,
-    digest: str,
-    offsets: _Offsets,
-    writes: Annotated[bool, Depends(may_write)],
+    request: Request, cluster: Readable, snapshot: str, digest: str, offsets: _Offsets, writes: MayWrite
 ) -> Response:
     """A plan of a report, proposed or not."""
     plan = plan_of_report(cluster, root_of(cluster).resolve(snapshot), digest)
@@ -191,13 +173,7 @@ def recommended_plan_page(
 
 
 @pages.get("/clusters/{cluster}/plans/{digest}")
-def plan_page(
-    request: Request,
-    cluster: Annotated[Cluster, Depends(readable)],
-    digest: str,
-    offsets: _Offsets,
-    writes: Annotated[bool, Depends(may_write)],
-) -> Response:
+def plan_page(request: Request, cluster: Readable, digest: str, offsets: _Offsets, writes: MayWrite) -> Response:
     """A plan: its steps, who proposed and approved it, its runs, and its events in the ledger."""
     with ledger_if_any() as ledger:
         content = plan_content(ledger, cluster, proposed_plan(ledger, cluster, digest), offsets)
@@ -206,12 +182,7 @@ def plan_page(
 
 @pages.get("/clusters/{cluster}/runs/{run}")
 def run_page(
-    request: Request,
-    cluster: Annotated[Cluster, Depends(readable)],
-    run: _Number,
-    offsets: _Offsets,
-    writes: Annotated[bool, Depends(may_write)],
-    token: Annotated[str, Depends(form_token)],
+    request: Request, cluster: Readable, run: _Number, offsets: _Offsets, writes: MayWrite, token: FormToken
 ) -> Response:
     """A run, step by step; while it is active the page renews itself."""
     with _ledger() as ledger:
@@ -221,29 +192,19 @@ def run_page(
 
 
 @pages.post("/clusters/{cluster}/runs/{run}/pause")
-def pause_run(
-    cluster: Annotated[Cluster, Depends(readable)], run: _Number, person: Annotated[Person, Depends(steered_by)]
-) -> RedirectResponse:
+def pause_run(cluster: Readable, run: _Number, person: SteeredBy) -> RedirectResponse:
     """End the run, or park it, after its steps in flight."""
     return _steer(cluster, run, person, pause)
 
 
 @pages.post("/clusters/{cluster}/runs/{run}/go-on")
-def let_run_go_on(
-    cluster: Annotated[Cluster, Depends(readable)], run: _Number, person: Annotated[Person, Depends(steered_by)]
-) -> RedirectResponse:
+def let_run_go_on(cluster: Readable, run: _Number, person: SteeredBy) -> RedirectResponse:
     """Lift the pause of a run."""
     return _steer(cluster, run, person, go_on)
 
 
 @pages.get("/clusters/{cluster}/runs/{run}/stop")
-def ask_to_stop_run(
-    request: Request,
-    cluster: Annotated[Cluster, Depends(readable)],
-    run: _Number,
-    writes: Annotated[bool, Depends(may_write)],
-    token: Annotated[str, Depends(form_token)],
-) -> Response:
+def ask_to_stop_run(request: Request, cluster: Readable, run: _Number, writes: MayWrite, token: FormToken) -> Response:
     """Ask once more: a tap can go astray, and a stopped run never continues."""
     with _ledger() as ledger:
         run_of(ledger, cluster, run)
@@ -261,9 +222,7 @@ def ask_to_stop_run(
 
 
 @pages.post("/clusters/{cluster}/runs/{run}/stop")
-def stop_run(
-    cluster: Annotated[Cluster, Depends(readable)], run: _Number, person: Annotated[Person, Depends(steered_by)]
-) -> RedirectResponse:
+def stop_run(cluster: Readable, run: _Number, person: SteeredBy) -> RedirectResponse:
     """End the run for good, before its next call."""
     return _steer(cluster, run, person, abort)
 

@@ -7,18 +7,17 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
-from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.conduct import announce, end, pause, require_roll
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import page_link
-from pulsar_advisor_airflow.pages.access import form_token, may_roll, readable, reported_by, rolled_by
+from pulsar_advisor_airflow.pages.access import FormToken, MayRoll, Readable, ReportedBy, RolledBy
 from pulsar_advisor_airflow.pages.answers import page
 from pulsar_advisor_airflow.pages.content import ledger_if_any, proposed_plan
 
@@ -29,13 +28,7 @@ rolls = APIRouter(prefix="/clusters/{cluster}/rolls/{digest}")
 
 
 @rolls.get("")
-def roll_page(
-    request: Request,
-    cluster: Annotated[Cluster, Depends(readable)],
-    digest: str,
-    writes: Annotated[bool, Depends(may_roll)],
-    token: Annotated[str, Depends(form_token)],
-) -> Response:
+def roll_page(request: Request, cluster: Readable, digest: str, writes: MayRoll, token: FormToken) -> Response:
     """A roll, turn by turn; the page renews itself until the roll is over."""
     with _roll(cluster, digest) as (ledger, plan):
         status = status_of(ledger, plan)
@@ -45,10 +38,7 @@ def roll_page(
 
 @rolls.post("/restarted")
 def broker_was_restarted(
-    cluster: Annotated[Cluster, Depends(readable)],
-    digest: str,
-    person: Annotated[Person, Depends(reported_by)],
-    broker: Annotated[str, Form(min_length=1)],
+    cluster: Readable, digest: str, person: ReportedBy, broker: Annotated[str, Form(min_length=1)]
 ) -> RedirectResponse:
     """Record that the drained broker has been restarted: by the page's button, or by automation."""
     with _roll(cluster, digest) as (ledger, plan):
@@ -57,9 +47,7 @@ def broker_was_restarted(
 
 
 @rolls.post("/pause")
-def pause_roll(
-    cluster: Annotated[Cluster, Depends(readable)], digest: str, person: Annotated[Person, Depends(rolled_by)]
-) -> RedirectResponse:
+def pause_roll(cluster: Readable, digest: str, person: RolledBy) -> RedirectResponse:
     """Make the roll stop after its moves in flight, and begin no turn."""
     with _roll(cluster, digest) as (ledger, plan):
         pause(ledger, plan, person)
@@ -67,9 +55,7 @@ def pause_roll(
 
 
 @rolls.post("/go-on")
-def let_roll_go_on(
-    cluster: Annotated[Cluster, Depends(readable)], digest: str, person: Annotated[Person, Depends(rolled_by)]
-) -> RedirectResponse:
+def let_roll_go_on(cluster: Readable, digest: str, person: RolledBy) -> RedirectResponse:
     """Lift the roll's pause."""
     with _roll(cluster, digest) as (ledger, _):
         lift_pause_of_plan(ledger, digest, person)
@@ -77,13 +63,7 @@ def let_roll_go_on(
 
 
 @rolls.get("/end")
-def ask_to_end_roll(
-    request: Request,
-    cluster: Annotated[Cluster, Depends(readable)],
-    digest: str,
-    writes: Annotated[bool, Depends(may_roll)],
-    token: Annotated[str, Depends(form_token)],
-) -> Response:
+def ask_to_end_roll(request: Request, cluster: Readable, digest: str, writes: MayRoll, token: FormToken) -> Response:
     """Ask once more: a tap can go astray, and an ended roll never continues."""
     with _roll(cluster, digest):
         pass
@@ -101,9 +81,7 @@ def ask_to_end_roll(
 
 
 @rolls.post("/end")
-def end_roll(
-    cluster: Annotated[Cluster, Depends(readable)], digest: str, person: Annotated[Person, Depends(rolled_by)]
-) -> RedirectResponse:
+def end_roll(cluster: Readable, digest: str, person: RolledBy) -> RedirectResponse:
     """End the roll for good; its task, or the hourly maintenance, switches the cluster's own balancer on again."""
     with _roll(cluster, digest) as (ledger, plan):
         end(ledger, plan, person)
