@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Connection, Flag, Json, Place, whole_numbers
-from pulsar_advisor.cli.output import Ended, log, print_json
+from pulsar_advisor.cli.output import log, print_json, result_of
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.storage.root import LATEST
 
@@ -21,9 +21,8 @@ def doctor(*, place: Place = Place(), connection: Connection = Connection(), jso
     from pulsar_advisor.stages.doctor import run as diagnose
 
     diagnosis = diagnose(connection.options(place), place.open_if_named())
-    print_json(diagnosis) if json else print_diagnosis(diagnosis, Console())
-    if diagnosis.exit_code:
-        raise Ended(diagnosis.exit_code)
+    with result_of(diagnosis.exit_code):
+        print_json(diagnosis) if json else print_diagnosis(diagnosis, Console())
 
 
 def brokers(

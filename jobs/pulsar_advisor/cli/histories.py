@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, WholeNumber
-from pulsar_advisor.cli.output import Ended, log, print_json, say, say_lines, timed
+from pulsar_advisor.cli.output import log, print_json, result_of, say, say_lines, timed
 from pulsar_advisor.cli.rendering import difference_lines
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import DEFAULT_DAYS, TREND_DAYS
@@ -70,9 +70,8 @@ def verify_days(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace()) 
 
     root = place.open()
     days, found = verify(root, ledger.existing(place))
-    say_lines(found or [f"{count(days, 'day')} as written" if days else _no_day(root)])
-    if found:
-        raise Ended(DataNotFit.exit_code)
+    with result_of(DataNotFit.exit_code if found else 0):
+        say_lines(found or [f"{count(days, 'day')} as written" if days else _no_day(root)])
 
 
 def export_days(

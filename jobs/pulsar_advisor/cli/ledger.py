@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_advisor.cli.options import HeadsPlaces, Json, LedgerPlace, Place
-from pulsar_advisor.cli.output import Ended, print_json, say_lines
+from pulsar_advisor.cli.output import print_json, result_of, say_lines
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.text.some_of import count
 
@@ -37,10 +37,9 @@ def verify_ledger(
             removed = f", and heads of one are kept up to event {known[-1].event}: it was removed" if known else ""
             raise Refused(f"there is no ledger at {where}{removed}; name the one to audit with --ledger URL")
         result = audit(book, known)
-    if json:
-        print_json(result)
-    else:
-        verdict = count(len(result.findings), "finding") if result.findings else "as it was written"
-        say_lines([result.compared, *result.findings, f"head: {result.head}", verdict])
-    if result.exit_code:
-        raise Ended(result.exit_code)
+    with result_of(result.exit_code):
+        if json:
+            print_json(result)
+        else:
+            verdict = count(len(result.findings), "finding") if result.findings else "as it was written"
+            say_lines([result.compared, *result.findings, f"head: {result.head}", verdict])

@@ -173,14 +173,13 @@ def withdraw(
         number = take_back(book, digest, person_on_command_line(as_), comment)
         # A roll that goes on no more has left the balancer off.
         is_off = _mind_the_guard(document, book, command(RESTORE, place, ledger))
-    if json:
-        from pulsar_advisor.documents.receipts import Withdrawn
+    with result_of(BalancerStillOff.exit_code if is_off else 0):
+        if json:
+            from pulsar_advisor.documents.receipts import Withdrawn
 
-        print_json(Withdrawn(digest=digest, withdrawn=number))
-    else:
-        say(f"withdrawn: {count(number, 'approval')} of {digest}")
-    if is_off:
-        raise Ended(BalancerStillOff.exit_code)
+            print_json(Withdrawn(digest=digest, withdrawn=number))
+        else:
+            say(f"withdrawn: {count(number, 'approval')} of {digest}")
 
 
 def apply(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, Master, Place, SnapshotId, WholeNumber, WholeNumberIfAny
-from pulsar_advisor.cli.output import Ended, print_json, say, say_lines, timed
+from pulsar_advisor.cli.output import print_json, result_of, say, say_lines, timed
 from pulsar_advisor.cli.starting import spark_soon
 from pulsar_advisor.model.bounds import DEFAULT_CYCLES
 from pulsar_advisor.model.errors import DataNotFit
@@ -98,9 +98,9 @@ def simulate(
     check(root, snapshot, request)
     with timed("simulate"):
         document = compute(spark_soon(master, "simulate", root, snapshot), root, snapshot, request)
-    print_json(document) if json else _show(document)
-    if all(isinstance(score, NotSimulated) for score in document.scores):
-        raise Ended(DataNotFit.exit_code)
+    is_refused = all(isinstance(score, NotSimulated) for score in document.scores)
+    with result_of(DataNotFit.exit_code if is_refused else 0):
+        print_json(document) if json else _show(document)
 
 
 def upgrade(

@@ -33,6 +33,7 @@ from pulsar_advisor.cli.output import (
     Ended,
     log,
     print_json,
+    result_of,
     say,
     say_lines,
     timed,
@@ -306,9 +307,8 @@ def lint(*, place: Place = Place(), snapshot: SnapshotId = LATEST, json: Json = 
     found, too_little = judge(root, snapshot)
     if too_little:
         log(too_little)
-    print_json(list(found)) if json else say_lines(lint_lines(found))
-    if too_little:
-        raise Ended(DataNotFit.exit_code)
+    with result_of(DataNotFit.exit_code if too_little else 0):
+        print_json(list(found)) if json else say_lines(lint_lines(found))
 
 
 def report(
@@ -334,15 +334,15 @@ def report(
     root, snapshot = place.at(snapshot)
     file = None if output is None else with_home(output)
     page, path = make_report(root, snapshot, format, file, ledger.url_if_any(place))
-    if json:
-        from pulsar_advisor.reporting.json import json_chunks
+    is_unfit = page.trust.coverage.why or page.verdict.kind == "not_fit"
+    with result_of(DataNotFit.exit_code if is_unfit else 0):
+        if json:
+            from pulsar_advisor.reporting.json import json_chunks
 
-        sys.stdout.writelines(json_chunks(page))
-    else:
-        _show_verdict(page)
-        say(f"report: {path}")
-    if page.trust.coverage.why or page.verdict.kind == "not_fit":
-        raise Ended(DataNotFit.exit_code)
+            sys.stdout.writelines(json_chunks(page))
+        else:
+            _show_verdict(page)
+            say(f"report: {path}")
 
 
 def _show_verdict(page: ReportPage) -> None:
