@@ -29,6 +29,7 @@ from pulsar_advisor.model.plans.plan import (
 B1, B2, B3 = "10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"
 NAMESPACE = "shop/orders"
 LOWER, UPPER = "0x00000000_0x80000000", "0x80000000_0xffffffff"
+LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
 BOUNDARIES = ("0x00000000", "0x80000000", "0xffffffff")
 SNAPSHOT = "20261121T083000Z"
 START_MS = int(datetime(2026, 11, 21, 8, 40, tzinfo=UTC).timestamp() * 1000)
@@ -317,6 +318,7 @@ def split_step(number: int = 2, *, at: tuple[str, ...] = ("0xbfffffff",), **chan
 
 
 BASKETS = "shop/baskets"
+MOVE, CUT = unload_step(1), split_step(2)
 
 
 def wide_plan() -> Plan:

@@ -11,10 +11,22 @@ from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import digest_of, short
 from unit.execution.actors import BOB, approved, carried_out, killed_at_work, kinds, run, states
-from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, UPPER, FakeCluster, make_plan, split_step, unload_step
-
-MOVE, CUT = unload_step(1), split_step(2)
-LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
+from unit.execution.doubles import (
+    B1,
+    B2,
+    B3,
+    CUT,
+    LOWER,
+    LOWER_BUNDLE,
+    MOVE,
+    NAMESPACE,
+    UPPER,
+    UPPER_BUNDLE,
+    FakeCluster,
+    make_plan,
+    split_step,
+    unload_step,
+)
 
 
 def test_an_unload_and_a_split_are_carried_out_and_confirmed(ledger: Ledger, cluster: FakeCluster) -> None:

@@ -26,8 +26,10 @@ from unit.execution.doubles import (
     B3,
     BASKETS,
     LOWER,
+    LOWER_BUNDLE,
     NAMESPACE,
     UPPER,
+    UPPER_BUNDLE,
     FakeCluster,
     forecast,
     make_plan,
@@ -36,7 +38,6 @@ from unit.execution.doubles import (
     widen,
 )
 
-LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
 BOTH = [unload_step(1, LOWER, B1, B2), unload_step(2, UPPER, B1, B3)]
 
 

@@ -14,9 +14,8 @@ from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from unit.execution.actors import BOB, approved, carried_out, run
-from unit.execution.doubles import B2, LOWER, NAMESPACE, FakeCluster, make_plan, split_step, unload_step
+from unit.execution.doubles import B2, CUT, LOWER, MOVE, NAMESPACE, FakeCluster, make_plan, unload_step
 
-MOVE, CUT = unload_step(1), split_step(2)
 BUNDLE = f"{NAMESPACE}/{LOWER}"
 
 

@@ -15,21 +15,22 @@ from unit.execution.doubles import (
     B2,
     B3,
     BASKETS,
+    CUT,
     LOWER,
+    LOWER_BUNDLE,
+    MOVE,
     NAMESPACE,
     UPPER,
+    UPPER_BUNDLE,
     FakeCluster,
     FakeTime,
     forecast,
     make_plan,
-    split_step,
     unload_step,
     widen,
 )
 
 EARLIER_PLAN = Path(__file__).parents[3] / "data/plans/without-checks.json"
-MOVE, CUT = unload_step(1), split_step(2)
-LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
 
 
 def test_a_dry_run_shows_the_calls_and_leaves_cluster_and_ledger_alone(ledger: Ledger, cluster: FakeCluster) -> None:

@@ -25,7 +25,9 @@ from unit.execution.doubles import (
     B2,
     B3,
     BASKETS,
+    CUT,
     LOWER,
+    MOVE,
     NAMESPACE,
     UPPER,
     FakeCluster,
@@ -36,7 +38,6 @@ from unit.execution.doubles import (
     widen,
 )
 
-MOVE, CUT = unload_step(1), split_step(2)
 BUNDLE = f"{NAMESPACE}/{LOWER}"
 
 

@@ -26,10 +26,22 @@ from pulsar_advisor.execution.run.steering import abort, pause
 from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from unit.execution.actors import BOB, approved, carried_out, run
-from unit.execution.doubles import B1, B2, B3, BASKETS, LOWER, FakeCluster, make_plan, split_step, unload_step, widen
+from unit.execution.doubles import (
+    B1,
+    B2,
+    B3,
+    BASKETS,
+    CUT,
+    LOWER,
+    MOVE,
+    FakeCluster,
+    make_plan,
+    split_step,
+    unload_step,
+    widen,
+)
 
 SHEDDING, SPLITTING = "loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled"
-MOVE, CUT = unload_step(1), split_step(2)
 EARLIER = Path(__file__).parents[3] / "data" / "earlier"
 BOTH_OFF = {SHEDDING: OFF, SPLITTING: OFF}
 

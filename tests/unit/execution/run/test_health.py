@@ -15,7 +15,9 @@ from unit.execution.doubles import (
     B1,
     B2,
     B3,
+    CUT,
     LOWER,
+    MOVE,
     NAMESPACE,
     START_MS,
     FakeCluster,
@@ -24,7 +26,6 @@ from unit.execution.doubles import (
     unload_step,
 )
 
-MOVE, CUT = unload_step(1), split_step(2)
 BUNDLE = f"{NAMESPACE}/{LOWER}"
 
 

@@ -15,7 +15,8 @@ from unit.execution.doubles import (
     B1,
     B2,
     B3,
-    LOWER,
+    LOWER_BUNDLE,
+    MOVE,
     NAMESPACE,
     UPPER,
     FakeCluster,
@@ -24,9 +25,6 @@ from unit.execution.doubles import (
     split_step,
     unload_step,
 )
-
-MOVE, CUT = unload_step(1), split_step(2)
-LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
 
 
 @pytest.mark.sampled(every=3)

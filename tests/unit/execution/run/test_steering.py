@@ -6,10 +6,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.model.errors import Refused
 from unit.execution.actors import ALICE, approved, run
-from unit.execution.doubles import B3, LOWER, NAMESPACE, FakeCluster, make_plan, split_step, unload_step
-
-MOVE, CUT = unload_step(1), split_step(2)
-LOWER_BUNDLE = f"{NAMESPACE}/{LOWER}"
+from unit.execution.doubles import B3, CUT, LOWER_BUNDLE, MOVE, FakeCluster, make_plan
 
 
 def test_there_must_be_something_to_abort(ledger: Ledger) -> None:

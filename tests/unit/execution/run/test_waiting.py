@@ -16,6 +16,8 @@ from unit.execution.doubles import (
     B1,
     B2,
     B3,
+    CUT,
+    MOVE,
     START_MS,
     UPPER,
     FakeCluster,
@@ -25,8 +27,6 @@ from unit.execution.doubles import (
     wide_plan,
     widen,
 )
-
-MOVE, CUT = unload_step(1), split_step(2)
 
 
 @pytest.mark.parametrize("what", ["before the call", "the broker is at work", "after the call"])

@@ -234,7 +234,7 @@ def troubled(random: Random, commands: Sequence[Command], menus: Menus) -> Event
         did = random.choice([did for did, menu in menus.items() for _ in menu])
         nth = 1 if did in ("begin", "run done") else random.choice((1, 2))
         at = At(did, nth, random.choice((0, 1)), random.choice(menus[did]))
-        # Nobody can look and call at once: what happens between the two can't be known.
+        # Between a look and the call that follows it, anything can happen unseen.
         if at.since == 0 or at.event not in (BACK, Runs(go_on)):
             troubles.append(at)
     return Runs(random.choice(commands), tuple(troubles))
