@@ -149,7 +149,7 @@ def test_a_brokers_name_does_not_control_the_terminal_that_shows_the_triggerers_
 def test_a_balancer_that_somebody_switches_on_while_a_drained_broker_waits_fails_the_task(
     stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody is to restart a broker that fills again."""
+    """A broker that is filling again must not be restarted."""
     monkeypatch.setattr(trigger, "BALANCER_POLL_S", 0.0)
 
     def switch_on(_ledger: Ledger, _plan: Plan, _broker: str) -> None:

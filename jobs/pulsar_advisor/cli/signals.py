@@ -10,7 +10,7 @@ from typing import Final
 
 from pulsar_advisor.cli.output import log
 
-_WISHES: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def deferred_signals() -> Iterator[Callable[[], str | None]]:
         received.append(f"ended by {signal.Signals(number).name}")
         log("the run ends once the steps in flight are done; a second signal ends it at once")
 
-    handled = [number for number in _WISHES if signal.getsignal(number) is not signal.SIG_IGN]
+    handled = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     handlers = {number: signal.signal(number, receive) for number in handled}
     try:
         yield lambda: received[0] if received else None

@@ -122,7 +122,7 @@ def _advised(
     if request.goal is not None:
         return next((row for row in scores if row.steps), None)
     best = advise(scores, alone.configured, floor_ratio)
-    waits = any(option.kind == "own_balancer" for option in options[:1])
+    waits = bool(options) and options[0].kind == "own_balancer"
     return None if best is not None and not best.unloads and waits else best
 
 

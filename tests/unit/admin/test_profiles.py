@@ -110,7 +110,7 @@ def test_a_user_without_a_home_has_no_profiles(monkeypatch: pytest.MonkeyPatch) 
 def test_a_config_file_of_the_home_that_can_not_be_read_is_no_matter_of_toml(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))  # as another user's, whom the variable still names
+    monkeypatch.setenv("HOME", str(tmp_path))  # still the home of the user that this process ran as before
     (tmp_path / ".config/pulsar-advisor/config.toml").mkdir(parents=True)
     with pytest.raises(UsageError, match=r"can't read config file .*toml: Is a directory: correct it or HOME"):
         read_profiles(None)

@@ -101,9 +101,9 @@ def _count_unloads_before(run: OngoingRun) -> None:
         return
     now_ms = run.ledger.now_ms()
     for each in runs_since(run.ledger, run.held.cluster_name, now_ms - OTHERS_COUNT_FOR_MS):
-        named_apart = f" of run {each.id}" * (each.id != run.held.id)
+        apart = "" if each.id == run.held.id else f" of run {each.id}"
         steps = {
-            step.id: step.model_copy(update={"id": f"{step.id}{named_apart}"})
+            step.id: step.model_copy(update={"id": f"{step.id}{apart}"})
             for step in recorded_plan(run.ledger, each.digest).executable_steps
         }
         attempts = Counter[str]()
