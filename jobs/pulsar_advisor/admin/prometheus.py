@@ -22,7 +22,7 @@ from pulsar_advisor.admin.answer import Answer
 from pulsar_advisor.admin.body import TooLarge
 from pulsar_advisor.admin.read_client import Document, decode, unreadable
 from pulsar_advisor.admin.transport import AdminTransport, Parameters
-from pulsar_advisor.model.cluster.cluster_state import Floats
+from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE, Floats
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
@@ -88,7 +88,7 @@ class Samples:
     figures: Floats
     """(series, moments); NaN: no sample, or an unusable one."""
     unusable: int
-    """Samples that are not a number, infinite or negative."""
+    """Samples that are not a number, negative, or higher than any figure of a machine (`HIGHEST_FIGURE`)."""
 
 
 class _Success(msgspec.Struct):
@@ -223,7 +223,7 @@ def samples_of(answer: Answer, question: Question) -> Samples:
             raise ValueError("a sample has a time that was not requested")
     except (ValueError, pa.ArrowException) as error:
         raise unreadable(document, error) from error
-    usable = np.isfinite(values) & (values >= 0)
+    usable = (values >= 0) & (values <= HIGHEST_FIGURE)
     figures[np.repeat(np.arange(len(series)), counts), nearest.astype(np.int64)] = np.where(usable, values, np.nan)
     return Samples(labels, figures, int((~usable).sum()))
 

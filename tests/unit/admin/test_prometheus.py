@@ -14,6 +14,7 @@ from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.prometheus import Prometheus, Question, Samples, Window, samples_of
 from pulsar_advisor.admin.read_client import UnreadableAnswer
 from pulsar_advisor.admin.transport import AdminTransport
+from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from web_server import HTTPServer
 
@@ -70,7 +71,7 @@ def test_more_series_than_samples_that_were_asked_for_are_refused(monkeypatch: p
         read(matrix([], [], []))
 
 
-@pytest.mark.parametrize("wrong", ["NaN", "+Inf", "-Inf", "-1"])
+@pytest.mark.parametrize("wrong", ["NaN", "+Inf", "-Inf", "-1", "1e+300"])
 def test_what_is_no_figure_is_none_and_counted(wrong: str) -> None:
     samples = read(matrix([[START, wrong], [START + 60, "1"]]))
     assert (np.isnan(samples.figures).tolist(), samples.unusable) == ([[True, False, True]], 1)
@@ -88,10 +89,10 @@ def test_figures_are_those_that_a_reader_of_json_finds(seed: int) -> None:
     for place, pairs in enumerate(series):
         for at_s, text in pairs:
             figure = float(text)
-            expected[place, (at_s - START) // 60] = figure if 0 <= figure < np.inf else np.nan
+            expected[place, (at_s - START) // 60] = figure if 0 <= figure <= HIGHEST_FIGURE else np.nan
     found = read(matrix(*series).replace(" ", "\n" if seed % 2 else ""))
     np.testing.assert_array_equal(found.figures, expected)
-    assert found.unusable == sum(not 0 <= float(text) < np.inf for pairs in series for _, text in pairs)
+    assert found.unusable == sum(not 0 <= float(text) <= HIGHEST_FIGURE for pairs in series for _, text in pairs)
 
 
 def test_white_space_and_fractions_of_a_second_are_read() -> None:
