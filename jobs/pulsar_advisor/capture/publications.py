@@ -37,7 +37,7 @@ from pulsar_advisor.capture.system_topics import (
     explained_failure,
 )
 from pulsar_advisor.documents.manifest import Failure
-from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.model.text.some_of import some_of
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ KEPT: Final = 10
 """How many of a broker's last messages on a topic a snapshot keeps."""
 LOOK_AGAIN_S: Final = 30.0
 """Interval at which the brokers to wait for are listed again."""
+LARGEST_HEARD_BYTES: Final = 256 << 20
+"""What another process heard of a thousand brokers takes less."""
 
 _Published = TypeVar("_Published", BrokerLoadData, TopBundlesLoadData)
 
@@ -89,8 +91,12 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def unpacked(cls, text: str) -> Self:
-        """The inverse of `packed`."""
-        return msgspec.json.decode(zstandard.decompress(b64decode(text)), type=cls)
+        """The inverse of `packed`. Raises `StorageError` for anything else."""
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(b64decode(text)) as reader:
+                return msgspec.json.decode(reader.read(LARGEST_HEARD_BYTES), type=cls)
+        except (ValueError, zstandard.ZstdError, RecursionError) as error:
+            raise StorageError(f"what was heard before can't be read ({error}): listen again") from error
 
     def packed(self) -> str:
         """This as text, for another process that goes on listening."""

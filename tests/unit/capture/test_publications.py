@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
+import zstandard
 
 from captures import Silence, capture, lines_of, manifest_of
 from pulsar_advisor.capture import publications
 from pulsar_advisor.capture.publications import Heard, Listener, Message, Received, Unreadable, Wait
 from pulsar_advisor.capture.system_topics import BrokerLoadData
-from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.errors import ClusterUnreachable, StorageError
 from pulsar_advisor.stages.capture import run
 from pulsar_advisor.storage.root import Root
 from unit.capture.fake_cluster import FakeCluster
@@ -104,6 +106,22 @@ def test_a_cluster_is_what_it_is_after_the_wait(
     steps = Steps("what brokers publish", second_leaves)
     manifest = manifest_of(root, capture(listening_to(client, extensible, monkeypatch), root, steps))
     assert (manifest["identity"]["broker_ids"], manifest["leader"]) == ([first.id], first.id)
+
+
+def packed(content: bytes) -> str:
+    return b64encode(zstandard.compress(content)).decode()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "None", packed(b"{}"), packed(b'{"since_ms":"5","until_ms":9}')])
+def test_what_nobody_has_heard_is_named(text: str) -> None:
+    with pytest.raises(StorageError, match="what was heard before can't be read"):
+        Heard.unpacked(text)
+
+
+def test_what_was_heard_is_unpacked_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publications, "LARGEST_HEARD_BYTES", 100)
+    with pytest.raises(StorageError, match="truncated"):
+        Heard.unpacked(packed(b'{"since_ms":5,' + b" " * 100 + b'"until_ms":9}'))
 
 
 def test_what_another_process_heard_is_not_waited_for_again(
