@@ -378,7 +378,7 @@ def _load_manager(session: Session, facts: BrokerFacts) -> LoadManagerKind:
     if kind is None:
         names = ", ".join(sorted({*facts.load_manager_classes.values()} - {""}))
         if not names:
-            why = some_of({one.reason for one in session.journal.missing() if one.broker})
+            why = some_of({one.reason for one in session.journal.missing() if one.broker or one.surface == "brokers"})
             raise DataNotFit(f"no broker reports its load manager{f': {why}' if why else ''}")
         raise DataNotFit(f"the load manager ({names}) is not modular, simple or extensible: no advice is possible")
     return kind

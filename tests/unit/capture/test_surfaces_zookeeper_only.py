@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kazoo.exceptions import ConnectionLoss
+from kazoo.exceptions import ConnectionLoss, NoAuthError
 
 from captures import everything_in
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.documents.manifest import NOT_AVAILABLE
-from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.storage.root import Root
 from unit.admin.fake_zookeeper import Call
 from unit.capture.fake_cluster import SECRET
@@ -105,6 +105,19 @@ def test_a_store_lost_before_the_ownership_channel_costs_the_channel_only(
     manifest, _ = store.captured(root)
     (reason,) = (entry["reason"] for entry in manifest["missing"] if entry["surface"] == "service_unit_states")
     assert "reading /service_unit_state failed (ConnectionLoss)" in reason
+
+
+def test_what_keeps_the_load_manager_unknown_is_named(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+    store = RecordedStore("modular", monkeypatch)
+    answer, first = store.kazoo.get_async, f"/loadbalance/brokers/{min(store.brokers)}"
+
+    def protected(path: str) -> Call:
+        found = answer(path)
+        return replace(found, answer=NoAuthError()) if path == first else found
+
+    monkeypatch.setattr(store.kazoo, "get_async", protected)
+    with pytest.raises(DataNotFit, match=f"no broker reports its load manager: .*no permission to read {first}"):
+        store.captured(root)
 
 
 @pytest.mark.parametrize("folder", ["odd", "shy/data", "shy/data/persistent"])
