@@ -67,7 +67,7 @@ def runs(
     With a plan, list all that happened to it, from its proposal on: approvals, runs, steps, verification.
     """
     from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
-    from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+    from pulsar_advisor.execution.ledger.approvals import approval_of_run
     from pulsar_advisor.execution.ledger.lists import not_drained, runs_on, undone
     from pulsar_advisor.execution.run.guard import left_off
 
@@ -105,7 +105,7 @@ def runs(
                 state=run.state,
                 started_at_ms=run.started_at_ms,
                 ended_at_ms=run.ended_at_ms,
-                approver=next(one.approver for one in approvals_of_plan(book, run.digest) if one.id == run.approval_id),
+                approver=approval_of_run(book, run).approver,
                 sentence="; ".join(filter(None, (run.sentence, in_use.get(run.id)))),
                 still_off=tuple(switch.setting for switch in left if switch.run == run.id),
             )

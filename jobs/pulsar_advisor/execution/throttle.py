@@ -21,7 +21,8 @@ from pulsar_advisor.model.bounds import (
     Bounds,
     duration,
 )
-from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.errors import Refused, StorageError, UsageError
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count
 
 Drift = Literal["stop", "skip"]
@@ -137,8 +138,16 @@ DEFAULT_THROTTLE: Final = ApplyThrottle()
 
 
 def throttle_from_json(text: str | None) -> ApplyThrottle:
-    """Parse the output of `as_json`; the defaults for an approval from a release that recorded none."""
-    return ApplyThrottle(**json.loads(text or "{}"))
+    """Parse the output of `as_json`; the defaults for an approval from a release that recorded none.
+
+    Raises `StorageError` for anything else.
+    """
+    try:
+        return ApplyThrottle(**json.loads(text or "{}"))
+    except (ValueError, TypeError, UsageError) as error:
+        raise StorageError(
+            f"the limits of an approval in the ledger can't be read: {error}: {reader().audit}"
+        ) from error
 
 
 _STRICTNESS: Final[Mapping[str, Callable[[Any], float]]] = {

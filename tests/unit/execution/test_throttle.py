@@ -7,7 +7,7 @@ import pytest
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
-from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.plans.plan import digest_of
 from unit.execution.actors import ALICE, BOB, FOUR_EYES, run
 from unit.execution.doubles import FakeCluster, make_plan, unload_step
@@ -122,6 +122,12 @@ def test_the_ledger_gives_back_what_it_was_given(throttle: ApplyThrottle) -> Non
 
 def test_an_approval_of_an_earlier_release_has_the_defaults() -> None:
     assert throttle_from_json(None) == ApplyThrottle()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "7", '{"speed": 1}', '{"pause_s": -1}', '{"pause_s": "long"}'])
+def test_limits_in_the_ledger_that_are_none_are_named(text: str) -> None:
+    with pytest.raises(StorageError, match="the limits of an approval in the ledger can't be read"):
+        throttle_from_json(text)
 
 
 def test_a_run_goes_no_faster_than_was_approved(ledger: Ledger, cluster: FakeCluster) -> None:

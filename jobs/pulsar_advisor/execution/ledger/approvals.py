@@ -17,7 +17,9 @@ from pulsar_advisor.execution.ledger.rolls import plans_of_roll
 from pulsar_advisor.execution.ledger.tables import Approval, Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import Plan, seal
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.planning.plans.consent import ConsentName
 
 REJECTED: Final = "rejected"
@@ -84,6 +86,15 @@ def approvals_of_plan(ledger: Ledger, digest: str) -> Sequence[Approval]:
     """All approvals of a plan, including withdrawn and expired ones, oldest first."""
     with ledger.reading() as session:
         return session.scalars(select(Approval).where(Approval.digest == digest).order_by(Approval.id)).all()
+
+
+def approval_of_run(ledger: Ledger, run: Run) -> Approval:
+    """The approval that a run relies on. Raises `StorageError` if the ledger doesn't hold it."""
+    with ledger.reading() as session:
+        approval = session.get(Approval, run.approval_id)
+    if approval is None:
+        raise StorageError(f"the ledger has no approval {run.approval_id}, which run {run.id} names: {reader().audit}")
+    return approval
 
 
 def record_refusal(ledger: Ledger, digest: str, reason: str) -> None:

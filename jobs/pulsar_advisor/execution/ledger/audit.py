@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain as concatenated
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import func, select, text
+from sqlalchemy import Row, func, select, text
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.documents.audit_result import AuditResult
@@ -106,22 +106,21 @@ def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
         return next(found, None)
 
 
-def _plans(session: Session) -> Iterator[PlanRecord]:
+def _plans(session: Session) -> Iterator[Row[Any]]:
     """The plans, a few at a time in memory. A document may not be text: SQLite stores any type."""
-    return iter(session.scalars(select(PlanRecord).order_by(PlanRecord.digest).execution_options(yield_per=50)))
+    plans = select(PlanRecord.__table__).order_by(PlanRecord.digest)
+    return iter(session.execute(plans.execution_options(yield_per=50)))
 
 
-def _changed_plans(records: Iterable[PlanRecord]) -> Iterator[str]:
+def _changed_plans(records: Iterable[PlanRecord | Row[Any]]) -> Iterator[str]:
     for record in records:
         if not is_sealed_as(str(record.document).encode(), record.digest):
-            yield f"{record.name} holds another document than the one with that digest"
+            yield f"plans/{record.digest} holds another document than the one with that digest"
 
 
-def _changed_summaries(
-    session: Session, records: Iterable[PlanRecord], newest_event: Mapping[str, int]
-) -> Iterator[str]:
+def _changed_summaries(session: Session, records: Iterable[Row[Any]], newest_event: Mapping[str, int]) -> Iterator[str]:
     """Summaries that contradict their plan or its events, so that lists would be wrong."""
-    summaries = {summary.digest: summary for summary in session.scalars(select(PlanSummary))}
+    summaries = {summary.digest: summary for summary in session.execute(select(PlanSummary.__table__))}
     for record in records:
         summary = summaries.pop(record.digest, None)
         expected = {
@@ -130,11 +129,11 @@ def _changed_summaries(
             "last_event": newest_event.get(record.digest, 0),
         }
         if summary is None:
-            yield f"{record.name} has no summary"
+            yield f"plans/{record.digest} has no summary"
         elif any(getattr(summary, column) != value for column, value in expected.items()):
-            yield f"{summary.name} is not what its plan and events say"
+            yield f"plan_summaries/{summary.digest} is not what its plan and events say"
     for summary in summaries.values():
-        yield f"{summary.name} is of no plan"
+        yield f"plan_summaries/{summary.digest} is of no plan"
 
 
 def _missing_triggers(session: Session) -> Iterator[str]:

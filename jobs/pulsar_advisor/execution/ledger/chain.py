@@ -14,7 +14,7 @@ from typing import Final, Self
 import msgspec
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.plans.canonical_json import canonical_json
+from pulsar_advisor.model.plans.canonical_json import CanonicalizationError, canonical_json
 
 Value = str | int | float | bool | None
 
@@ -52,13 +52,20 @@ def row_hash(row: Mapping[str, Value]) -> str:
     return sha256(content).hexdigest()
 
 
+def _hash_if_any(row: Mapping[str, Value]) -> str:
+    try:
+        return row_hash(row)
+    except CanonicalizationError:  # an infinite fraction, for one: nobody recorded a hash of it
+        return ""
+
+
 def hashes_of(columns: Sequence[str], fractions: bool) -> Callable[[Iterable[Sequence[Value]]], list[str]]:
-    """The `row_hash`es of rows that all have these columns, by their values in the columns' order.
+    """The `row_hash`es of rows that all have these columns, by their values in the columns' order; empty without one.
 
     `fractions`: whether a column may hold numbers with a fraction.
     """
     if fractions:
-        return lambda rows: [row_hash(dict(zip(columns, values, strict=True))) for values in rows]
+        return lambda rows: [_hash_if_any(dict(zip(columns, values, strict=True))) for values in rows]
     # An audit computes a few million of these. Encoding a row as a struct takes less than half as long as a mapping,
     # and a function call per row would take as long as the hash.
     struct = msgspec.defstruct("Row", [(column, Value, None) for column in columns], omit_defaults=True, gc=False)

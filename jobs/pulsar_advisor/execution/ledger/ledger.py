@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Engine, func, select, text, update
+import msgspec
+from sqlalchemy import Engine, Row, func, select, text, update
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -22,6 +23,7 @@ from pulsar_advisor.execution.ledger.tables import Base, Event, PlanSummary
 from pulsar_advisor.execution.telemetry import log_event
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.model.text.reader import reader
 
 READS: Final = "only reads"
 """Option of a transaction."""
@@ -147,6 +149,14 @@ class Ledger:
             query = query.where(Event.id < before)
         with self.reading() as session:
             return session.scalars(query).all()[::-1]
+
+
+def recorded_values(event: Event | Row[Any]) -> dict[str, Any]:
+    """What an event of a guard or a roll says, as JSON. Raises `StorageError` for what no release writes."""
+    try:
+        return msgspec.json.decode(str(event.detail), type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise StorageError(f"event {event.id} ('{event.kind}') can't be read ({error}): {reader().audit}") from error
 
 
 def _last_event(session: Session) -> ChainHead:

@@ -216,11 +216,11 @@ def _read_one_moment(engine: Engine) -> None:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-def _revision(connection: Connection) -> str:
-    """The newest revision of the tables; empty if there are none yet."""
+def _revision(connection: Connection) -> str | None:
+    """The newest revision of the tables, empty if they don't say; None if there are none yet."""
     if not inspect(connection).has_table(VERSIONS):
-        return ""
-    return str(connection.scalar(text(f"SELECT version_num FROM {VERSIONS}")))
+        return None
+    return str(connection.scalar(text(f"SELECT version_num FROM {VERSIONS}")) or "")
 
 
 def _upgrade(connection: Connection, now_ms: Callable[[], int]) -> None:
@@ -228,7 +228,13 @@ def _upgrade(connection: Connection, now_ms: Callable[[], int]) -> None:
 
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-    if "" < _revision(connection) < HEAD:
+    revision = _revision(connection)
+    if revision == "":
+        raise StorageError(
+            f"ledger {without_secrets(connection.engine.url)} does not say which revision its tables are "
+            f"({VERSIONS} is empty): put back a copy of it"
+        )
+    if revision is not None and revision < HEAD:
         _require_no_held_run(connection, now_ms)
     upgrade(connection)
 

@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger, recorded_values
 from pulsar_advisor.execution.ledger.pauses import PAUSE_LIFTED, pause_of_plan
 from pulsar_advisor.execution.ledger.runs import is_held, kind_of_end
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, Run
@@ -93,7 +93,7 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
     is_drained, announced, announced_at_ms, ended, is_given_up = False, None, None, None, False
     is_turn_again = False
     for event in events:
-        detail = {} if event.kind == PAUSE_LIFTED else json.loads(event.detail)
+        detail = {} if event.kind == PAUSE_LIFTED else recorded_values(event)
         if event.kind == TURN_BEGUN:
             turns.append(RollTurn(**detail))
             is_drained, announced, is_turn_again = False, None, False
@@ -216,7 +216,7 @@ def roll_of_plan(ledger: Ledger, digest: str) -> str | None:
             return None
         named = select(Event).where(Event.digest == digest, Event.kind == _OF).order_by(Event.id).limit(1)
         of = session.scalars(named).one_or_none()
-        return digest if of is None else str(json.loads(of.detail)["roll"])
+        return digest if of is None else str(recorded_values(of)["roll"])
 
 
 def goes_on(ledger: Ledger, roll: str) -> bool:

@@ -11,7 +11,7 @@ from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.held_run import STEP_SENT, HeldRun
-from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger, recorded_values
 from pulsar_advisor.execution.ledger.tables import GUARD_EVENTS, OF_GUARDS, Event, Run
 
 _SWITCHED_OFF, _SWITCHED_BACK = GUARD_EVENTS
@@ -84,7 +84,7 @@ def settled_at_ms(ledger: Ledger, cluster_name: str) -> int:
     settled: dict[str, int] = {}
     with ledger.reading() as session:
         for row in _of_guards(session, cluster_name):
-            setting = json.loads(row.detail)["setting"]
+            setting = recorded_values(row)["setting"]
             before = last.get(setting)
             is_disturbed = before is not None and (
                 before.kind == _SWITCHED_OFF or row.at_ms - before.at_ms < MAY_ACT_MS
@@ -108,7 +108,7 @@ def _switched_off(session: Session, cluster_name: str | None = None) -> Sequence
     """As `switched_off`."""
     off: dict[tuple[str, str], SwitchedOff] = {}
     for row in _of_guards(session, cluster_name):
-        switch = json.loads(row.detail)
+        switch = recorded_values(row)
         off.pop((row.cluster_name, switch["setting"]), None)
         if row.kind == _SWITCHED_OFF:
             off[row.cluster_name, switch["setting"]] = SwitchedOff(row.id, row.at_ms, row.run_id, row.digest, **switch)

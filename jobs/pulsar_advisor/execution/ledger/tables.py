@@ -5,6 +5,7 @@ All times are epoch milliseconds. `migrations` creates these tables; a test chec
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, ClassVar, Final, get_args
 
 from sqlalchemy import (
@@ -15,6 +16,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    event,
     false,
     inspect,
     text,
@@ -24,6 +26,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from pulsar_advisor.documents.runs import RunState, StepState
 from pulsar_advisor.execution.ledger.chain import row_hash
 from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.planning.plans.consent import ConsentName
 
 UNFINISHED: Final[tuple[RunState, ...]] = ("active", "stopped")
@@ -71,6 +75,24 @@ class Base(DeclarativeBase):
         """`row_hash` of these columns."""
         keys = {attribute.columns[0].name: attribute.key for attribute in inspect(type(self)).column_attrs}
         return row_hash({column: getattr(self, keys[column]) for column in self.hashed_column_names()})
+
+
+@event.listens_for(Base, "load", propagate=True)
+def _require_types(row: Base, _context: object) -> None:
+    """Raise `StorageError` for a value of another type than its column's: SQLite stores any type in any column."""
+    for key, kind in _types(type(row)):
+        value = row.__dict__.get(key)
+        if value is not None and not isinstance(value, kind):
+            raise StorageError(
+                f"the ledger holds {repr(value)[:40]} as {key} of {row.name}, which no release writes: "
+                f"{reader().audit} to see what else was changed, or put back a copy"
+            )
+
+
+@cache
+def _types(table: type[Base]) -> tuple[tuple[str, type], ...]:
+    """The attributes of a table's rows, and the types of their values."""
+    return tuple((one.key, one.columns[0].type.python_type) for one in inspect(table).column_attrs)
 
 
 class PlanRecord(Base):

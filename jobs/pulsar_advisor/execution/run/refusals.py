@@ -55,6 +55,8 @@ def reasons_to_refuse(
         to_do = reader().resume_run if can_go_on else NEW_PLAN
         instead = f"{to_do}, or {reader().end_run}".format(digest=short(digest))
         yield f"run {unfinished.id} of {digest} is {what}: {instead}"
+    if unfinished and steps_of_run(ledger, unfinished.id).keys() != {step.id for step in plan.executable_steps}:
+        yield f"the ledger holds other steps for run {unfinished.id} than its plan has: {reader().audit}"
     if not unfinished and options.resume:
         yield f"no run of {digest} is active or stopped: there is nothing to resume"
     throttle, _, not_approved = approved(plan, ledger, options)

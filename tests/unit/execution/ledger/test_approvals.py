@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import pytest
+
 from pulsar_advisor.execution.consent.approval import propose
-from pulsar_advisor.execution.ledger.approvals import record_rejection, rejected_at
+from pulsar_advisor.execution.ledger.approvals import approval_of_run, record_rejection, rejected_at
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import Run
+from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import digest_of
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
@@ -23,3 +27,8 @@ def test_a_rejection_is_over_once_somebody_proposes_the_plan_again(ledger: Ledge
     record_rejection(ledger, DIGEST, "by olive", "airflow, run 1")
     propose(ledger, PLAN, ALICE)
     assert rejected_at(ledger, DIGEST, "airflow, run 1") is None
+
+
+def test_an_approval_that_a_run_names_and_the_ledger_lacks_is_named(ledger: Ledger) -> None:
+    with pytest.raises(StorageError, match="the ledger has no approval 7, which run 1 names"):
+        approval_of_run(ledger, Run(id=1, approval_id=7))

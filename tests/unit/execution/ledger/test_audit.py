@@ -130,6 +130,7 @@ def test_the_head_of_an_empty_ledger_is_reached_by_whatever_follows(ledger: Ledg
         ("DELETE FROM plans", "plan_summaries/.* is of no plan"),
         ("UPDATE plan_summaries SET last_event = 0", "plan_summaries/.* is not what its plan and events say"),
         ("UPDATE plan_summaries SET maximum_after = 0.01", "plan_summaries/.* is not what its plan and events say"),
+        ("UPDATE plan_summaries SET maximum_after = 'low'", "plan_summaries/.* is not what its plan and events say"),
         ("UPDATE plan_summaries SET recorded_at_ms = 1", "plan_summaries/.* is not what its plan and events say"),
         (
             "INSERT INTO approvals SELECT 9, digest, approver, source, at_ms, expires_at_ms, comment, allows_splits, "

@@ -41,6 +41,10 @@ def test_rows_of_the_same_columns_are_hashed_like_one_row(row: dict[str, Value])
     assert hashes_of(list(row), fractions)([values, values]) == [row_hash(row)] * 2
 
 
+def test_a_fraction_without_a_canonical_form_has_no_hash() -> None:
+    assert hashes_of(["usage"], fractions=True)([(float("inf"),), (float("nan"),)]) == ["", ""]
+
+
 def test_every_character_has_its_canonical_form() -> None:
     everything = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
     assert row_hash({"text": everything}) == sha256({"text": everything})

@@ -244,6 +244,16 @@ def test_a_ledger_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
         open_ledger(url)
 
 
+@pytest.mark.parametrize("change", ["UPDATE alembic_version SET version_num = ''", "DELETE FROM alembic_version"])
+def test_a_ledger_that_does_not_say_its_revision_is_named(tmp_path: Path, change: str) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    open_ledger(url).close()
+    with create_engine(url).begin() as connection:
+        connection.execute(text(change))
+    with pytest.raises(StorageError, match="does not say which revision its tables are"):
+        open_ledger(url)
+
+
 def test_a_ledger_that_can_not_be_used_stays_open_nowhere(tmp_path: Path) -> None:
     file = tmp_path / "ledger.sqlite"
     file.write_bytes(b"SQLite format 3\0, but no more")

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine
 
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused
-from unit.execution.actors import BOB, FOUR_EYES, approved, carried_out, kinds, options_of, run
+from unit.execution.actors import BOB, FOUR_EYES, approved, carried_out, killed_at_work, kinds, options_of, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -144,3 +146,16 @@ def test_the_policy_is_asked_again_when_the_plan_is_applied(ledger: Ledger, clus
         run(plan, ledger, cluster)
     relaxed = FOUR_EYES.model_copy(update={"separate_approver": False})
     assert run(plan, ledger, cluster, policy=relaxed).outcome == "done"
+
+
+def test_a_run_without_some_of_its_steps_is_not_resumed(ledger: Ledger, cluster: FakeCluster, tmp_path: Path) -> None:
+    plan = approved(ledger, make_plan([unload_step(1), unload_step(2, UPPER)]))
+    killed_at_work(ledger, cluster, plan)
+    cluster.time.pass_s(3600)
+    with create_engine(f"sqlite:///{tmp_path}/ledger.sqlite").begin() as connection:
+        connection.exec_driver_sql("DROP TRIGGER steps_no_delete")
+        connection.exec_driver_sql("DELETE FROM steps WHERE step_id = 'step-002'")
+    sent = list(cluster.writes)
+    with pytest.raises(Refused, match="the ledger holds other steps for run 1 than its plan has"):
+        run(plan, ledger, cluster, resume=True)
+    assert cluster.writes == sent

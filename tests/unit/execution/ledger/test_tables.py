@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.audit import audit
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.plans.plan import digest_of
+from unit.execution.actors import approved, run
+from unit.execution.doubles import FakeCluster, make_plan, unload_step
+
+PLAN = make_plan([unload_step()])
+
+
+@pytest.fixture(params=["'tomorrow'", "X'00ff'", "1.5"])
+def written_by_hand(request: pytest.FixtureRequest, ledger: Ledger, tmp_path: Path) -> Ledger:
+    """A ledger in which the owner of its file has changed when an approval expires."""
+    approved(ledger, PLAN)
+    with create_engine(f"sqlite:///{tmp_path}/ledger.sqlite").begin() as connection:
+        connection.exec_driver_sql("DROP TRIGGER approvals_fixed")
+        connection.exec_driver_sql(f"UPDATE approvals SET expires_at_ms = {request.param}")
+    return ledger
+
+
+def test_a_value_that_no_release_writes_is_named(written_by_hand: Ledger) -> None:
+    with pytest.raises(StorageError, match=r"holds .+ as expires_at_ms of approvals/1, which no release writes: run"):
+        approvals_of_plan(written_by_hand, digest_of(PLAN))
+
+
+def test_no_run_relies_on_such_a_value(written_by_hand: Ledger, cluster: FakeCluster) -> None:
+    with pytest.raises(StorageError, match="expires_at_ms of approvals/1"):
+        run(PLAN, written_by_hand, cluster)
+    assert cluster.writes == []
+
+
+def test_an_audit_finds_such_a_value(written_by_hand: Ledger) -> None:
+    assert "approvals/1 is not as event 2 left it" in audit(written_by_hand).findings
