@@ -16,6 +16,7 @@ if __name__ == "__main__":
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     settings = [f"--conf={key}={value}" for key, value in server_settings(port).items()]
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_HOME"] = str(submit.parents[1])  # another Spark's would be started in its place
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     server = ["--master", "local[*]", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     os.execv(submit, [str(submit), *server, *settings, "spark-internal"])
