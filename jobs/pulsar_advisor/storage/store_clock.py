@@ -23,6 +23,9 @@ ASK_EVERY_S: Final = 5.0
 _ASKED_WITHIN_S: Final = 1.0
 """An answer that took longer isn't kept: this process may have been suspended, before it was given or after."""
 
+_FIRST_S: Final = datetime.min.replace(tzinfo=UTC).timestamp()
+_LAST_S: Final = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
+
 _ELAPSED: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Unlike the monotonic clock of Linux, it goes on while the machine sleeps."""
 
@@ -33,7 +36,7 @@ def store_time(folder: UPath) -> datetime:
         folder.mkdir(parents=True, exist_ok=True)
         if is_local(folder):
             with tempfile.TemporaryFile(dir=folder.path) as file:
-                return datetime.fromtimestamp(fstat(file.fileno()).st_mtime, UTC)
+                return _moment(fstat(file.fileno()).st_mtime)
         probe = folder / f".time.{uuid4().hex}"
         probe.write_bytes(b"")
         try:
@@ -46,7 +49,12 @@ def written_at(path: UPath) -> datetime:
     """When a file was last written, by the store's clock. Raises `OSError` if it doesn't exist."""
     if not is_local(path):
         path.fs.invalidate_cache(path.parent.path)  # another host may have written it since it was listed
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return _moment(path.stat().st_mtime)
+
+
+def _moment(stamp_s: float) -> datetime:
+    """The nearest moment to a stamp (epoch seconds): those of some file systems reach beyond Python's years."""
+    return datetime.fromtimestamp(min(max(stamp_s, _FIRST_S), _LAST_S), UTC)
 
 
 def age(path: UPath) -> timedelta:

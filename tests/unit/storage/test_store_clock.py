@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +27,15 @@ def test_its_time_is_that_of_the_stamps_on_its_files_and_asking_leaves_none(
     after = store_time(folder)
     assert before <= written_at(folder / "file") <= after < before + timedelta(minutes=5)
     assert [path.name for path in folder.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(("stamp_s", "year"), [(10**12, 9999), (-(10**12), 1)])
+def test_a_stamp_beyond_all_years_is_of_the_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stamp_s: int, year: int
+) -> None:
+    stamped = os.stat_result((0o100644, 0, 0, 1, 0, 0, 0, stamp_s, stamp_s, stamp_s))
+    monkeypatch.setattr(UPath(tmp_path).__class__, "stat", lambda *_, **__: stamped)
+    assert written_at(UPath(tmp_path)).year == year
 
 
 def test_a_store_that_takes_no_file_is_named(tmp_path: Path) -> None:
