@@ -18,8 +18,8 @@ class NoAnswer(ClusterUnreachable):
         self.timed_out = timed_out
 
 
-def no_answer(address: str, error: Exception, connection: AdminConnection, silence_s: float) -> NoAnswer:
-    """The one-line error for a call that got no response, or none in HTTP."""
+def no_answer(address: str, error: Exception, connection: AdminConnection, given_s: float) -> NoAnswer:
+    """The one-line error for a call that got no response, none in HTTP, or none within the time given."""
     cause = getattr(error.args[0], "reason", error.args[0]) if error.args else error
     files = (connection.tls_ca_file, connection.tls_cert_file, connection.tls_key_file)
     gone = [file for file in files if file is not None and not file.exists()]
@@ -44,7 +44,7 @@ def no_answer(address: str, error: Exception, connection: AdminConnection, silen
             unsent=True,
         )
     if isinstance(error, requests.ReadTimeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError):
-        what = f"no complete response within {silence_s:g} s: the server hangs or is overloaded; try again"
+        what = f"no complete response within {given_s:g} s: the server hangs or is overloaded; try again"
         return NoAnswer(f"{address}: {what}", unsent=False, timed_out=True)
     if not isinstance(error, (requests.RequestException, urllib3.exceptions.HTTPError)):
         what = f"the response can't be parsed ({type(error).__name__}): check which server this is"

@@ -260,7 +260,9 @@ class AdminTransport:
         except AdvisorError:
             raise
         except Exception as error:  # responses are untrusted: one that breaks a parser counts as no answer
-            raise no_answer(address.origin, error, connection, silence_s) from error
+            # Once its head is there, a response has the time of a document.
+            given_s = silence_s if getattr(error, "response", None) is None else within_s
+            raise no_answer(address.origin, error, connection, given_s) from error
 
     def _redirect_target(self, address: WebAddress, location: str) -> WebAddress:
         try:
