@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Engine, Row, func, select, text, update
+from sqlalchemy import BigInteger, Engine, Row, cast, func, select, text, update
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -136,7 +136,8 @@ class Ledger:
         """The current time, or the latest of the last events' times if the clock was set back since."""
         newest = select(Event.at_ms).order_by(Event.id.desc()).limit(_NEWEST).subquery()
         with self.reading() as session:
-            return max(self.now_ms(), session.scalar(select(func.max(newest.c.at_ms))) or 0)
+            # To SQLite, text and bytes are greater than any number.
+            return max(self.now_ms(), session.scalar(select(func.max(cast(newest.c.at_ms, BigInteger)))) or 0)
 
     def events(
         self, digest: str, run: int | None = None, before: int | None = None, count: int | None = None

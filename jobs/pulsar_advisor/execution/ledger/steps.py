@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy import BigInteger, ColumnElement, cast, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.documents.runs import StepState
@@ -53,7 +53,7 @@ def last_confirmed_at_ms(ledger: Ledger, cluster_name: str, namespace: str, sinc
     )
     with ledger.reading() as session:
         last = session.scalar(
-            select(func.max(StepRecord.ended_at_ms)).where(
+            select(func.max(cast(StepRecord.ended_at_ms, BigInteger))).where(
                 StepRecord.run_id.in_(recent),
                 StepRecord.state == "confirmed",
                 StepRecord.bundle.startswith(f"{namespace}/", autoescape=True),

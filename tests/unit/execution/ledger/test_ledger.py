@@ -18,7 +18,7 @@ from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.plan import digest_of, load_plan
 from unit.execution.actors import ALICE, started
-from unit.execution.doubles import make_plan, unload_step
+from unit.execution.doubles import FakeTime, make_plan, unload_step
 
 PLAN = make_plan([unload_step()])
 DIGEST = digest_of(PLAN)
@@ -96,3 +96,11 @@ def test_no_text_in_an_event_acts_on_a_terminal(ledger: Ledger) -> None:
     record_refusal(ledger, "sha256:0", "topic persistent://a/b/\x1b[2J\u202e")
     (event,) = ledger.events("sha256:0")
     assert event.detail == "topic persistent://a/b/\\x1b[2J\\u202e"
+
+
+def test_a_time_that_is_none_is_not_the_latest(ledger: Ledger, tmp_path: Path, time: FakeTime) -> None:
+    propose(ledger, PLAN, ALICE)
+    with create_engine(f"sqlite:///{tmp_path}/ledger.sqlite").begin() as connection:
+        connection.execute(text("DROP TRIGGER events_fixed"))
+        connection.execute(text("UPDATE events SET at_ms = 'tomorrow'"))
+    assert ledger.latest_ms() == time.ms
