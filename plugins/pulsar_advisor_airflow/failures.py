@@ -73,12 +73,19 @@ RETRIES: Final[Retries] = {
 
 
 def given_plan(plan: Any) -> PlanReference:
-    """The reference to the plan passed to a task. Without one, the task fails for good."""
+    """The reference to the plan passed to a task. Without one, the task fails for good.
+
+    It comes from an XCom, which whoever may edit the DAG run can set to anything.
+    """
+    import msgspec
+
     from pulsar_advisor.storage.plans import PlanReference
 
-    if not plan:
-        raise AirflowFailException("no plan was handed to this task: trigger a new DAG run")
-    return PlanReference(**plan)
+    try:
+        return msgspec.convert(plan, PlanReference)
+    except msgspec.ValidationError as error:
+        why = plain(str(error))
+        raise AirflowFailException(f"no plan was handed to this task ({why}): trigger a new DAG run") from error
 
 
 def root_at(url: str, cluster: str) -> Root:

@@ -403,11 +403,14 @@ def test_a_verdict_of_a_job_is_a_short_message(monkeypatch: pytest.MonkeyPatch) 
         stage.execute({})
 
 
+@pytest.mark.parametrize(
+    "plan", [None, {}, "sha256:00", {"snapshot": 20261121, "file": "a--000000000000.json", "digest": "sha256:00"}]
+)
 @pytest.mark.parametrize("operator", [PlanApprovalOperator, PulsarApplyOperator, PulsarRollOperator])
-def test_a_task_that_was_handed_no_plan_fails_for_good(operator: Any, tmp_path: Path) -> None:
-    """As when somebody marks the task above it as a success."""
+def test_a_task_that_was_handed_no_plan_fails_for_good(operator: Any, plan: Any, tmp_path: Path) -> None:
+    """As when somebody marks the task above it as a success, or sets its XCom."""
     reached = {} if operator is PlanApprovalOperator else {"pulsar_conn_id": "pulsar_default"}
-    task = operator(task_id="t", plan=None, root=str(tmp_path), cluster="demo", **reached)
+    task = operator(task_id="t", plan=plan, root=str(tmp_path), cluster="demo", **reached)
     task.operator_extra_links = ()
     ti = SimpleNamespace(try_number=1, max_tries=0, task=task, start_date=None)
     with pytest.raises(AirflowFailException, match="no plan was handed to this task"):
