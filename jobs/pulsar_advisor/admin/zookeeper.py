@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.handlers.threading import SequentialThreadingHandler
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pulsar_advisor.admin.metadata_store import Node, in_batches
@@ -26,6 +27,22 @@ _HOSTS = re.compile(rf"{_HOST}(,{_HOST})*(/\S*)?")
 _silent = logging.getLogger(f"{__name__}.kazoo")
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
+
+
+class _Threads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """kazoo's threads. One that an answer ends has nothing to print: whoever waits for the answer says so."""
+
+    def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Thread:
+        """Start a thread."""
+
+        def run() -> None:
+            try:
+                func(*args, **kwargs)
+            except Exception:
+                _silent.debug("a thread of kazoo has ended", exc_info=True)
+
+        thread: Thread = super().spawn(run)
+        return thread
 
 
 class ZooKeeperConnection(BaseModel):
@@ -80,6 +97,7 @@ class ZooKeeperConnection(BaseModel):
         return KazooClient(
             hosts=self.hosts,
             timeout=self.timeout_s,
+            handler=_Threads(),
             read_only=True,
             logger=_silent,
             connection_retry=None,

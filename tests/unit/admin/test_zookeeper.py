@@ -208,3 +208,23 @@ def test_a_session_whose_answer_drips_leaves_no_thread() -> None:
             thread.join(10)
         has_ended.set()
     assert set(threading.enumerate()) <= before
+
+
+def test_an_answer_that_can_not_be_parsed_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", printed.append)
+    has_ended = Event()
+
+    def answer() -> None:
+        with suppress(OSError), server.accept()[0] as peer:
+            begun = struct.pack(">iiqi16s?", 0, 10_000, 5, 16, b"", False)
+            peer.sendall(struct.pack(">i", len(begun)) + begun + struct.pack(">i", 2) + b"xx")
+            has_ended.wait(10)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer, daemon=True).start()
+        connection = ZooKeeperConnection(hosts=f"127.0.0.1:{server.getsockname()[1]}", timeout_s=0.5)
+        with pytest.raises(ClusterUnreachable, match="reading /x failed"), connection.session() as store:
+            list(store.children(["/x"]))
+        has_ended.set()
+    assert printed == []
