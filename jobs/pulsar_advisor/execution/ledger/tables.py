@@ -6,7 +6,7 @@ All times are epoch milliseconds. `migrations` creates these tables; a test chec
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, ClassVar, Final, get_args
+from typing import Annotated, Any, ClassVar, Final, get_args
 
 from sqlalchemy import (
     BigInteger,
@@ -40,6 +40,9 @@ STEP_STATES: Final[tuple[StepState, ...]] = get_args(StepState)
 
 GUARD_EVENTS: Final = ("switched off", "switched back")
 """Kinds of events about a run's guard."""
+
+_GREATEST: Final = 2**53
+"""Of a `Count` in documents."""
 
 _Key = Annotated[int, mapped_column(primary_key=True)]
 _Millis = Annotated[int, mapped_column(BigInteger)]
@@ -78,19 +81,22 @@ class Base(DeclarativeBase):
 
 
 @event.listens_for(Base, "load", propagate=True)
-def _require_types(row: Base, _context: object) -> None:
-    """Raise `StorageError` for a value of another type than its column's: SQLite stores any type in any column."""
+def _require_values(row: Base, _context: object) -> None:
+    """Raise `StorageError` for a value of another type than its column's, as SQLite may hold, and a number beyond those
+    in documents.
+    """
     for key, kind in _types(type(row)):
-        value = row.__dict__.get(key)
-        if value is not None and not isinstance(value, kind):
-            raise StorageError(
-                f"the ledger holds {repr(value)[:40]} as {key} of {row.name}, which no release writes: "
-                f"{reader().audit} to see what else was changed, or put back a copy"
-            )
+        value: Any = row.__dict__.get(key)
+        if value is None or (isinstance(value, kind) and (kind is not int or 0 <= value <= _GREATEST)):
+            continue
+        raise StorageError(
+            f"the ledger holds {repr(value)[:40]} as {key} of {row.name}, which no release writes: {reader().audit} to "
+            "see what else was changed, or put back a copy"
+        )
 
 
 @cache
-def _types(table: type[Base]) -> tuple[tuple[str, type], ...]:
+def _types(table: type[Base]) -> tuple[tuple[str, type[Any]], ...]:
     """The attributes of a table's rows, and the types of their values."""
     return tuple((one.key, one.columns[0].type.python_type) for one in inspect(table).column_attrs)
 

@@ -16,7 +16,7 @@ from unit.execution.doubles import FakeCluster, make_plan, unload_step
 PLAN = make_plan([unload_step()])
 
 
-@pytest.fixture(params=["'tomorrow'", "X'00ff'", "1.5"])
+@pytest.fixture(params=["'tomorrow'", "X'00ff'", "1.5", "-1", "9007199254740993"])
 def written_by_hand(request: pytest.FixtureRequest, ledger: Ledger, tmp_path: Path) -> Ledger:
     """A ledger in which the owner of its file has changed when an approval expires."""
     approved(ledger, PLAN)
