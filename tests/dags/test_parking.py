@@ -15,9 +15,9 @@ from airflow.sdk.module_loading import import_string
 from dags.conftest import Answer, RunDag, Stages
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.cluster.cluster_port import Unload
-from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.approval import approve, propose, standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
+from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.run.parking import Parking
@@ -95,6 +95,16 @@ def test_a_run_that_somebody_ended_is_not_waited_for(stages: Stages, ledger: Led
     assert not fires(trigger, 5)
     abort(ledger, stages.plan, ALICE)
     assert fires(trigger, 100)
+
+
+def test_a_run_that_another_task_has_parked_again_is_not_gone_on_with_nor_stopped(
+    stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun
+) -> None:
+    trigger.wait = as_json(Parking("pause", 0.1, lease=1))
+    seen, approval = run_by_id(ledger, parked.id), standing_approval(ledger, stages.plan, ApprovalPolicy())
+    take_over(ledger, seen, approval).park("waits 60 s while the first step holds")
+    asyncio.run(trigger.on_kill())
+    assert (fires(trigger, 5), run_by_id(ledger, parked.id).state) == (False, "active")
 
 
 @pytest.mark.full

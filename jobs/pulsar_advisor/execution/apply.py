@@ -134,11 +134,11 @@ def _applied(
     except Refused as refused:
         record_refusal(ledger, digest, str(refused))
         if options.waited is not None:
-            end_unheld_run(ledger, digest, str(refused))
+            end_unheld_run(ledger, digest, str(refused), options.waited.lease)
         telemetry.refused()
         raise
-    if unfinished is None or not is_parked(unfinished):  # another process went on meanwhile, and may have sent calls
-        options = replace(options, waited=None)
+    if options.waited and not (unfinished and is_parked(unfinished, options.waited.lease)):
+        options = replace(options, waited=None)  # another process went on meanwhile, and may have sent calls
     before = options.turns_before or frozenset()
     guard = Guard(held, ledger, cluster, progress, clock, before, interruption) if throttle.guard else None
     run = OngoingRun(
@@ -205,10 +205,10 @@ def _ended(run: OngoingRun) -> EndOfRun:
     except LeaseLost:
         raise
     except Parked as parked:
-        held.park(parked.parking.sentence)
+        lease = held.park(parked.parking.sentence)
         run.progress(f"parked: {parked.parking.sentence}")
         ended = end_of_run("parked", plan, held.id, parked.parking.sentence, steps_of_run(ledger, held.id))
-        return replace(ended, parking=parked.parking)
+        return replace(ended, parking=replace(parked.parking, lease=lease))
     except (Stop, AdvisorError) as stop:
         why, cause = f": {stop}", stop
     except Exception as error:

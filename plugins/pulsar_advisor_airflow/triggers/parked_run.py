@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from pulsar_advisor.execution.ledger.pauses import pause_requested
-from pulsar_advisor.execution.ledger.runs import end_unheld_run, run_by_id
+from pulsar_advisor.execution.ledger.runs import end_unheld_run, is_parked, run_by_id
 from pulsar_advisor_airflow.ledger import opened_ledger
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ _Result = TypeVar("_Result")
 
 class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
     """Fires once a parked run may go on: its time is over and no pause is in force. Fires at once if the run has ended.
+
+    A run that another task has parked again since is that one's to go on with, or to stop.
 
     A restarted triggerer waits the whole time again, by its own monotonic clock: longer than approved, never shorter.
     While the ledger can't be read the run stays parked.
@@ -63,8 +65,11 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
     async def on_kill(self) -> None:
         """A user stopped or cleared the task: the run ends with the steps so far."""
 
+        from pulsar_advisor.execution.run.parking import parking_of
+
         def end(ledger: Ledger) -> None:
-            end_unheld_run(ledger, run_by_id(ledger, self.run_number).digest, "the task was stopped in Airflow")
+            digest = run_by_id(ledger, self.run_number).digest
+            end_unheld_run(ledger, digest, "the task was stopped in Airflow", parking_of(self.wait).lease)
 
         await asyncio.to_thread(self._with_ledger, end)
 
@@ -74,9 +79,12 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
         from pulsar_advisor.model.errors import AdvisorError
 
         def look(ledger: Ledger) -> str | None:
-            if run_by_id(ledger, self.run_number).state != "active":
+            run, waited = run_by_id(ledger, self.run_number), parking_of(self.wait)
+            if run.state != "active":
                 return None
-            return pause_requested(ledger, self.run_number) or (None if is_over else parking_of(self.wait).sentence)
+            if is_parked(run) and not is_parked(run, waited.lease):
+                return "another task has gone on with the run, and waits in its turn"
+            return pause_requested(ledger, self.run_number) or (None if is_over else waited.sentence)
 
         try:
             return await asyncio.to_thread(self._with_ledger, look)

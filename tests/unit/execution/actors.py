@@ -99,7 +99,12 @@ def carried_out(ledger: Ledger, cluster: FakeCluster, *steps: Step, **options: o
 
 
 def killed_at_work(
-    ledger: Ledger, cluster: FakeCluster, plan: Plan, moment: str = "the broker is at work", call: int = 1
+    ledger: Ledger,
+    cluster: FakeCluster,
+    plan: Plan,
+    moment: str = "the broker is at work",
+    call: int = 1,
+    **options: object,
 ) -> None:
     """The process dies, unless said otherwise while the broker is at work on its first call."""
     met = 0
@@ -112,7 +117,7 @@ def killed_at_work(
 
     cluster.on_event = die
     with pytest.raises(Killed):
-        run(plan, ledger, cluster)
+        run(plan, ledger, cluster, **options)  # type: ignore[arg-type]
     cluster.on_event = lambda _what: None
 
 

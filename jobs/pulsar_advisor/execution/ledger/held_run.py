@@ -129,11 +129,12 @@ class HeldRun:
         with self.writing() as session:
             self.add_event(session, kind, detail, step=step_id)
 
-    def park(self, why: str) -> None:
-        """Leave the run active and without a process: it can be taken over at once."""
+    def park(self, why: str) -> int:
+        """Leave the run active and without a process: it can be taken over at once. Returns its lease."""
         with self.writing() as session:
             session.execute(update(Run).where(Run.id == self.id).values(heartbeat_at_ms=PARKED_AT_MS))
             self.add_event(session, "run parked", why)
+        return self._lease
 
     def end(self, state: RunState, sentence: str) -> None:
         """End the run."""

@@ -92,9 +92,9 @@ def may_work(holder: Process, heartbeat_at_ms: int, now_ms: int) -> bool:
     return now_ms - heartbeat_at_ms <= LEASE_MS and not has_ended(holder)
 
 
-def is_parked(run: Run) -> bool:
-    """Whether an active run waits without a process."""
-    return run.state == "active" and run.heartbeat_at_ms == PARKED_AT_MS
+def is_parked(run: Run, lease: int | None = None) -> bool:
+    """Whether an active run waits without a process; of this `lease`, if one is given, as another has gone on since."""
+    return run.state == "active" and run.heartbeat_at_ms == PARKED_AT_MS and lease in (None, run.lease)
 
 
 def abort_runs(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
@@ -122,10 +122,10 @@ def record_drained(ledger: Ledger, digest: str, run: int, why_not: str) -> None:
             ledger.add_event(session, digest, NOT_DRAINED if why_not else DRAINED, why_not, run=run)
 
 
-def end_unheld_run(ledger: Ledger, digest: str, why: str) -> None:
-    """Stop a plan's active run that no process continues: a parked one, or one whose process is gone."""
+def end_unheld_run(ledger: Ledger, digest: str, why: str, lease: int | None = None) -> None:
+    """Stop a plan's active run that no process continues: one that is parked as `is_parked` says, or lost its process."""
     for run in runs_of_plan(ledger, digest):
-        if run.state != "active" or is_held(ledger, run):
+        if run.state != "active" or is_held(ledger, run) or (is_parked(run) and not is_parked(run, lease)):
             continue
         with ledger.writing() as session:
             seen = (Run.id == run.id, Run.state == "active", Run.lease == run.lease)

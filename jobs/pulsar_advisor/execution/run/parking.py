@@ -24,7 +24,8 @@ class Parking:
     """hold: the first step's result must last. pause: between two waves. request: until whoever asked lets it go on."""
     wait_s: float
     pace: Pace = field(default_factory=Pace)
-
+    lease: int | None = None
+    """The run's lease when it was parked; None if it isn't yet, or an earlier release parked it."""
     @property
     def sentence(self) -> str:
         """The wait, for a person."""

@@ -19,7 +19,7 @@ from pulsar_advisor.execution.run.parking import ParkedRun, Parking, parking_of
 from pulsar_advisor.execution.run.steering import abort, go_on, pause
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
-from unit.execution.actors import ALICE, approved, run
+from unit.execution.actors import ALICE, approved, killed_at_work, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -129,7 +129,7 @@ def test_a_first_step_that_does_not_stay_while_the_run_is_parked_has_failed(
 def test_a_crash_after_the_wait_waits_the_whole_time_again(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     next(legs(plan, ledger, cluster))
     again = run(plan, ledger, cluster, resume=True, **LONG)
-    assert wait_of(again) == Parking("hold", 60.0)
+    assert wait_of(again) == Parking("hold", 60.0, lease=2)
     assert len(cluster.writes) == 1
 
 
@@ -139,17 +139,41 @@ def test_a_wait_counts_no_more_once_another_process_has_sent_calls(ledger: Ledge
     walk = legs(plan, ledger, cluster)
     next(walk)
     assert wait_of(next(walk)).why == "pause"
-    stopped = {"interruption": lambda: "ended by SIGTERM" if len(cluster.writes) == 2 else None}
-    run(plan, ledger, cluster, resume=True, **{**LONG, "park_from_s": None}, **stopped)
+    killed_at_work(ledger, cluster, plan, "after the call", resume=True, **{**LONG, "park_from_s": None})
+    cluster.time.pass_s(181)
     assert wait_of(next(walk)).why == "pause"
     assert len(cluster.writes) == 2
+
+
+def test_a_run_that_a_person_resumed_and_stopped_meanwhile_stays_stopped(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    walk = legs(plan, ledger, cluster)
+    next(walk)
+    ended = run(plan, ledger, cluster, resume=True, interruption=lambda: "ended by SIGINT", **LONG)
+    assert ended.outcome == "partial"
+    with pytest.raises(Refused, match="is stopped: .*ended by SIGINT"):
+        next(walk)
+    assert len(cluster.writes) == 1
+
+
+def test_a_run_that_another_task_has_parked_again_is_left_to_it(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    walk = legs(plan, ledger, cluster)
+    next(walk)
+    other = wait_of(run(plan, ledger, cluster, resume=True, **LONG))
+    with pytest.raises(Refused, match="is active"):
+        next(walk)
+    result = run(plan, ledger, cluster, resume=True, waited=other, **LONG)
+    assert (wait_of(result).why, result.steps[0].state) == ("pause", "confirmed")
 
 
 def test_a_paused_run_is_parked_until_its_pause_is_lifted(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     cluster.once("after the call", lambda: pause(ledger, plan, ALICE))
     walk = legs(plan, ledger, cluster, canary_hold_s=0.0, pause_s=0.0)
     parked = next(walk)
-    assert wait_of(parked) == Parking("request", 0)
+    assert wait_of(parked) == Parking("request", 0, lease=1)
     assert pause_requested(ledger, parked.run or 0) == "paused by alice (airflow)"
     go_on(ledger, plan, ALICE)
     assert pause_requested(ledger, parked.run or 0) is None
@@ -159,9 +183,9 @@ def test_a_paused_run_is_parked_until_its_pause_is_lifted(ledger: Ledger, cluste
 
 def test_a_pause_that_comes_as_the_run_goes_on_is_not_lost(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     walk = legs(plan, ledger, cluster, canary_hold_s=0.0)
-    assert wait_of(next(walk)) == Parking("pause", 60.0, Pace(1, 1, 0.0))
+    assert wait_of(next(walk)) == Parking("pause", 60.0, Pace(1, 1, 0.0), lease=1)
     pause(ledger, plan, ALICE)
-    assert wait_of(next(walk)) == Parking("request", 0)
+    assert wait_of(next(walk)) == Parking("request", 0, lease=2)
     assert len(cluster.writes) == 1
 
 
