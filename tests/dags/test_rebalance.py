@@ -24,8 +24,9 @@ from pulsar_advisor.execution.consent.approval import propose, standing_approval
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
-from pulsar_advisor.execution.ledger.runs import ended_runs, runs_of_plan
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.switches import record_switching_off
+from pulsar_advisor.execution.ledger.unfinished import ended_runs
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.emptied import Left
 from pulsar_advisor.execution.run.guard import OFF

@@ -12,11 +12,20 @@ from typing import Final, NamedTuple
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
-from pulsar_advisor.execution.ledger.runs import ended_runs, runs_of_plan
-from pulsar_advisor.execution.ledger.steps import steps_of_run, unresolved_bundles
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
+from pulsar_advisor.execution.ledger.unfinished import ended_runs
 from pulsar_advisor.execution.run.observe import find_owner, foresee
-from pulsar_advisor.execution.run.preconditions import Found, differences, foreign, malformed, no_destination
+from pulsar_advisor.execution.run.open_calls import open_calls
+from pulsar_advisor.execution.run.preconditions import (
+    Found,
+    OpenCall,
+    differences,
+    foreign,
+    malformed,
+    no_destination,
+)
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
@@ -85,14 +94,14 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
     for step in confirmed:
         if step.action == "unload":
             moves.setdefault(step.bundle_name, []).append(step)
-    unresolved = unresolved_bundles(ledger, plan.identity.cluster_name)
+    still_open = open_calls(ledger, plan.identity.cluster_name)
     back: dict[str, list[Step]] = {}
     back_on: dict[str, str | None] = {}
     for step in reversed(confirmed):
         bundle = step.bundle_name
         if step.action == "unload" and step == moves[bundle][-1]:  # this also undoes earlier moves of the same bundle
             origin = moves[bundle][0].source
-            back[bundle] = list(_moves_back(plan, step, origin, ledger, cluster, back_on, unresolved))
+            back[bundle] = list(_moves_back(plan, step, origin, ledger, cluster, back_on, still_open))
             back_on |= {move.bundle_name: move.destination for move in back[bundle] if move.executable}
     there = [bundle for bundle, parts in back.items() if all(part.source == part.destination for part in parts)]
     still_done = {step.id for step in confirmed} - {step.id for bundle in there for step in moves[bundle]}
@@ -169,7 +178,7 @@ def _moves_back(
     ledger: Ledger,
     cluster: ClusterPort,
     back_on: Mapping[str, str | None],
-    unresolved: Mapping[str, int],
+    still_open: tuple[OpenCall, ...],
 ) -> Iterator[Step]:
     """The moves that undo a step; `back_on` says where the moves before them bring bundles (by full name)."""
     boundaries = cluster.boundaries(step.namespace)
@@ -202,7 +211,7 @@ def _moves_back(
             }
         )
         alone = plan.model_copy(update={"steps": (move,)})
-        found = foresee(cluster, ledger, alone, move, back_on, unresolved)
+        found = foresee(cluster, ledger, alone, move, back_on, still_open)
         obstacle = _obstacle(alone, move, step.destination, found)
         yield move.model_copy(update={"executable": obstacle is None, "not_executable_because": obstacle})
 

@@ -10,9 +10,9 @@ import numpy as np
 from pulsar_advisor.documents.verify_result import BundleCheck, UsageCheck, VerifyResult
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
-from pulsar_advisor.execution.ledger.runs import ended_runs
 from pulsar_advisor.execution.ledger.steps import confirmed_steps, steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBroker, VerifiedBundle
+from pulsar_advisor.execution.ledger.unfinished import ended_runs
 from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.execution.undo import forecast_with
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState

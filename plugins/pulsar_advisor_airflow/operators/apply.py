@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from pulsar_advisor.execution.ledger.runs import ended_runs, runs_of_plan, unfinished_run
+from pulsar_advisor.execution.ledger.runs import runs_of_plan, unfinished_run
+from pulsar_advisor.execution.ledger.unfinished import ended_runs
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.text.plain_text import plain

@@ -17,7 +17,7 @@ from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.execution.undo import can_be_undone, forecast_with, propose_undo
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan
+from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan, short
 from pulsar_advisor.planning.plans.consent import needed_consents
 from unit.execution.actors import ALICE, approved, carried_out, killed_at_work, run
 from unit.execution.doubles import (
@@ -346,7 +346,8 @@ def test_a_range_whose_call_is_unresolved_is_left_out_in_other_namespaces_too(
     cluster.whenever("after the call", lambda: setattr(cluster, "unreadable", len(cluster.writes) == 2))
     run(approved(ledger, plan), ledger, cluster)
     cluster.unreadable = False
-    assert "resume or abort that run first" in str(left_out(propose_undo(plan, ledger, cluster))["undo-step-001"])
+    why = str(left_out(propose_undo(plan, ledger, cluster))["undo-step-001"])
+    assert f"any bundle of that range: first `pulsar-advisor apply {short(digest_of(plan))} --resume`, or end it" in why
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from pulsar_advisor.documents.runs import RunState, StepState
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import RESUMED, pause_of_run
 from pulsar_advisor.execution.ledger.plans import record_plan
-from pulsar_advisor.execution.ledger.rolls import roll_of_plan
 from pulsar_advisor.execution.ledger.runs import LEASE_MS, PARKED_AT_MS, is_held, is_parked, kind_of_end, run_by_id
 from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps_of_run
 from pulsar_advisor.execution.ledger.tables import (
@@ -25,9 +24,9 @@ from pulsar_advisor.execution.ledger.tables import (
     Run,
     StepRecord,
 )
+from pulsar_advisor.execution.ledger.unfinished import way_to_end, ways
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
-from pulsar_advisor.model.plans.plan import Plan, seal, short
-from pulsar_advisor.model.text.reader import reader
+from pulsar_advisor.model.plans.plan import Plan, seal
 from pulsar_advisor.storage.lease import repeated
 from pulsar_advisor.storage.process import this_process
 
@@ -203,7 +202,7 @@ def take_over(
         raise Refused(
             f"run {run.id} is still held by process {run.pid} on {run.host}, last heard from "
             f"{max(0, now_ms - run.heartbeat_at_ms) // 1000} s ago: it can be resumed {LEASE_MS // 1000} s after the "
-            f"last sign of life; or {reader().end_run.format(digest=short(run.digest))}"
+            f"last sign of life; or {way_to_end(ledger, run)}"
         )
     with _only_active_run(ledger, run.cluster_name, approval) as session:
         taken = session.execute(
@@ -264,15 +263,12 @@ def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
     if is_parked(run):
         return (
             f"run {run.id} of plan {run.digest} is parked on cluster '{cluster_name}': it goes on after its wait, "
-            f"or once its pause is lifted. Wait for it, or {reader().end_run.format(digest=short(run.digest))}"
+            f"or once its pause is lifted. Wait for it, or {way_to_end(ledger, run)}"
         )
     age_s = max(0, ledger.now_ms() - run.heartbeat_at_ms) // 1000
-    to_do = f"{reader().resume_run}, or {reader().end_run}".format(digest=short(run.digest))
-    if (roll := roll_of_plan(ledger, run.digest)) is not None:
-        to_do = f"{reader().go_on_with_roll.format(digest=short(roll))}, or {reader().end_roll}"
     return (
         f"run {run.id} of plan {run.digest} is active on cluster '{cluster_name}': process {run.pid} on "
-        f"{run.host}, last heard from {age_s} s ago. Wait for it; if it crashed, {to_do}"
+        f"{run.host}, last heard from {age_s} s ago. Wait for it; if it crashed, {ways(ledger, run)}"
     )
 
 

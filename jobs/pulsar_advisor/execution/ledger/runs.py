@@ -14,9 +14,6 @@ from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import UNFINISHED, Event, Run
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import short
-from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.storage.process import Process, has_ended
 
 PARKED_AT_MS: Final = 0
@@ -72,15 +69,6 @@ def plans_with_runs(ledger: Ledger, digests: Iterable[str]) -> frozenset[str]:
         return frozenset(session.scalars(select(Run.digest).where(Run.digest.in_(digests)).distinct()))
 
 
-def ended_runs(ledger: Ledger, digest: str, first: str) -> Sequence[Run]:
-    """As `runs_of_plan`. Raises `Refused` if one is active; its message says what to do `first`."""
-    runs = runs_of_plan(ledger, digest)
-    if any(run.state == "active" for run in runs):
-        to_do = f"{reader().resume_run}, or {reader().end_run}".format(digest=short(digest))
-        raise Refused(f"{digest} is being carried out: {first}; if it crashed, {to_do}")
-    return runs
-
-
 def is_held(ledger: Ledger, run: Run) -> bool:
     """Whether the process that holds a run may still be working on it."""
     holder = Process(run.host, run.pid, run.process_namespace, run.process_began)
@@ -123,7 +111,7 @@ def record_drained(ledger: Ledger, digest: str, run: int, why_not: str) -> None:
 
 
 def end_unheld_run(ledger: Ledger, digest: str, why: str, lease: int | None = None) -> None:
-    """Stop a plan's active run that no process continues: one that is parked as `is_parked` says, or lost its process."""
+    """Stop a plan's active run that no process continues: it lost its own, or is parked as `is_parked` says."""
     for run in runs_of_plan(ledger, digest):
         if run.state != "active" or is_held(ledger, run) or (is_parked(run) and not is_parked(run, lease)):
             continue

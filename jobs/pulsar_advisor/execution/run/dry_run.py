@@ -7,10 +7,11 @@ from dataclasses import replace
 from pulsar_advisor.documents.apply_result import AppliedStep
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.steps import steps_of_run, unresolved_bundles
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.run.end_of_run import EndOfRun, applied_step
 from pulsar_advisor.execution.run.observe import foresee
+from pulsar_advisor.execution.run.open_calls import open_calls
 from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.preconditions import (
@@ -41,7 +42,7 @@ def dry_run(
     changes: list[str] = []
     done: list[Step] = []
     owners: dict[str, str | None] = {}
-    unresolved = unresolved_bundles(ledger, plan.identity.cluster_name, except_of=digest_of(plan))
+    others = open_calls(ledger, plan.identity.cluster_name, except_of=digest_of(plan))
     throttle, consents, _ = approved(plan, ledger, options)
     records = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
     left_out = {name for name, record in records.items() if record.is_left_out}
@@ -51,7 +52,7 @@ def dry_run(
             done.append(step)
         if state in ("confirmed", "failed", "skipped"):
             continue
-        found = foresee(cluster, ledger, plan, step, owners, unresolved)
+        found = foresee(cluster, ledger, plan, step, owners, others)
         found = replace(found, boundaries=boundaries_after(found.boundaries, step.namespace, done))
         reasons: list[str] = []
         if lost := [name for name in step.after if name in left_out]:

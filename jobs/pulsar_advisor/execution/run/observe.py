@@ -8,7 +8,7 @@ from dataclasses import replace
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms
-from pulsar_advisor.execution.run.preconditions import Found
+from pulsar_advisor.execution.run.preconditions import Found, OpenCall
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
@@ -27,14 +27,13 @@ def look(
     cluster: ClusterPort,
     step: Step,
     moved: Mapping[str, str | None],
-    unresolved: Mapping[str, int],
+    open_calls: tuple[OpenCall, ...],
     arriving: Collection[str] = (),
 ) -> tuple[Found, tuple[str, ...]]:
     """The current facts about a step, and its bundle's topics (loaded topics for an unload, all for a split).
 
-    `moved`: bundles by full name, and the broker on which each counts, whatever the brokers show. `unresolved`: see
-    `unresolved_bundles`. `arriving`: the namespaces of bundles on their way to the step's destination, which count
-    there, too.
+    `moved`: bundles by full name, and the broker on which each counts, whatever the brokers show. `open_calls`: see
+    `Found`. `arriving`: the namespaces of bundles on their way to the step's destination, which count there, too.
     """
     active, boundaries = cluster.active_brokers(), cluster.boundaries(step.namespace)
     if not boundaries:
@@ -55,7 +54,7 @@ def look(
         peers_at_source=_count_at(cluster, step.source, peers, moved),
         peers_at_destination=_count_at(cluster, step.destination, peers, moved, arriving),
         destination_usage_ratio=cluster.usage_ratio(step.destination) if step.destination in active else None,
-        unresolved=unresolved,
+        open_calls=open_calls,
     )
     return found, topics
 
@@ -66,10 +65,10 @@ def foresee(
     plan: Plan,
     step: Step,
     moved: Mapping[str, str | None],
-    unresolved: Mapping[str, int],
+    open_calls: tuple[OpenCall, ...],
 ) -> Found:
     """As `look`, for a step that is sent later, once its bundle's owner has reported the topics."""
-    found, _ = look(cluster, step, moved, unresolved)
+    found, _ = look(cluster, step, moved, open_calls)
     name = step.bundle_name
     found = replace(found, owner=moved.get(name, found.owner))
     is_late = name in moved or (step.action == "unload" and reported_late(ledger, plan, step))

@@ -9,10 +9,10 @@ from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.steps import unresolved_bundles
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.run.guard import Guard
 from pulsar_advisor.execution.run.observe import look as look_at
+from pulsar_advisor.execution.run.open_calls import open_calls
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress
 from pulsar_advisor.execution.run.pace import Signs, disturbed_topics, room_in_s
 from pulsar_advisor.execution.run.preconditions import Found
@@ -60,8 +60,8 @@ class OngoingRun:
         records = self.held.steps()
         in_flight = [other for other in self.plan.executable_steps if records[other.id].state == "sent"]
         arriving = {other.namespace for other in in_flight if other.destination == step.destination}
-        unresolved = unresolved_bundles(self.ledger, self.plan.identity.cluster_name, except_of=self.held.digest)
-        return look_at(self.cluster, step, {}, unresolved, arriving)
+        others = open_calls(self.ledger, self.plan.identity.cluster_name, except_of=self.held.digest)
+        return look_at(self.cluster, step, {}, others, arriving)
 
     def expected_boundaries(self, step: Step) -> tuple[str, ...]:
         """The boundaries of a step's namespace, as the steps confirmed so far should have left them."""

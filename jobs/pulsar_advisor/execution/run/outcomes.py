@@ -8,6 +8,7 @@ from pulsar_advisor.documents.runs import StepState
 from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.ongoing_run import Drift, OngoingRun, Stop
+from pulsar_advisor.execution.run.preconditions import leaves_destination
 from pulsar_advisor.model.plans.plan import Step
 from pulsar_advisor.model.text.some_of import count
 
@@ -36,10 +37,10 @@ def failed(run: OngoingRun, step: Step, why: str) -> None:
 def unresolved(run: OngoingRun, step: Step, why: str) -> NoReturn:
     """The cluster doesn't show the outcome of a call. Raises `Stop`."""
     _conclude(run, step, "unresolved", why)
-    raise Stop(
-        f"{step.id} is unresolved: {why}. Until {step.bundle_name} is settled, do not unload any bundle of range "
-        f"{step.bundle} in any namespace; look at it before the run goes on, or is ended for good"
-    )
+    until = ""
+    if leaves_destination(run.plan, step):
+        until = f"do not unload any bundle of range {step.bundle} in any namespace until that is settled, and "
+    raise Stop(f"{step.id} is unresolved: {why}; {until}look at {step.bundle_name} before the run goes on or is ended")
 
 
 def had_no_effect(run: OngoingRun, step: Step) -> None:
@@ -58,7 +59,7 @@ def leave_out(run: OngoingRun, step: Step, why: str) -> None:
 def drifted(run: OngoingRun, step: Step, record: StepRecord, changed: str) -> None:
     """The cluster is not as the step expects. Raises `Drift` unless such steps may be left out."""
     is_sent = record.state != "pending"
-    if is_sent and leaves_its_destination(run, step):  # and can't be sent again to consume it
+    if is_sent and leaves_destination(run.plan, step):  # and can't be sent again to consume it
         unresolved(run, step, changed)
     if run.throttle.on_drift == "stop":
         raise Drift(f"{step.id}, {step.bundle_name}, was not sent{' again' if is_sent else ''}: {changed}")
@@ -66,11 +67,6 @@ def drifted(run: OngoingRun, step: Step, record: StepRecord, changed: str) -> No
         failed(run, step, f"its call had no effect, and it is not sent again: {changed}")
     else:
         leave_out(run, step, changed)
-
-
-def leaves_its_destination(run: OngoingRun, step: Step) -> bool:
-    """Whether a call without effect may leave its destination on the leader."""
-    return run.plan.load_manager == "modular" and step.destination is not None
 
 
 def _conclude(run: OngoingRun, step: Step, state: StepState, observation: str) -> None:

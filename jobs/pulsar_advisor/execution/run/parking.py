@@ -26,6 +26,7 @@ class Parking:
     pace: Pace = field(default_factory=Pace)
     lease: int | None = None
     """The run's lease when it was parked; None if it isn't yet, or an earlier release parked it."""
+
     @property
     def sentence(self) -> str:
         """The wait, for a person."""

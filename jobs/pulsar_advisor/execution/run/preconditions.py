@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -31,6 +31,19 @@ _LEDGER_CLOCK_TOLERANCE_S = 30
 
 
 @dataclass(frozen=True)
+class OpenCall:
+    """A call of another run whose outcome is unknown."""
+
+    bundle: str
+    """Its full name."""
+    run: int
+    leaves_destination: bool
+    """See `leaves_destination`."""
+    to_do: str
+    """What settles it, in words."""
+
+
+@dataclass(frozen=True)
 class Found:
     """The facts about one step at one moment."""
 
@@ -45,8 +58,8 @@ class Found:
     peers_at_destination: int = 0
     destination_usage_ratio: float | None = None
     """Current weighted maximum usage of the destination; None if unknown."""
-    unresolved: Mapping[str, int] = field(default_factory=dict)
-    """Bundles with a call of unknown outcome, and the run of another plan that sent it."""
+    open_calls: tuple[OpenCall, ...] = ()
+    """Those of other plans' runs."""
 
 
 def call_of(step: Step, pulsar_version: str) -> Unload | Split:
@@ -56,6 +69,14 @@ def call_of(step: Step, pulsar_version: str) -> Unload | Split:
     if not takes_positions(pulsar_version):
         return Split(step.namespace, step.bundle, ())
     return Split(step.namespace, step.bundle, tuple(int(boundary, 16) for boundary in step.boundaries))
+
+
+def leaves_destination(plan: Plan, step: Step) -> bool:
+    """Whether a call without effect may leave its destination on the leader, for the next bundle of that range.
+
+    It does under Modular: there the leader remembers a destination by the range alone.
+    """
+    return plan.load_manager == "modular" and step.destination is not None
 
 
 def boundaries_after(boundaries: tuple[str, ...], namespace: str, done: Iterable[Step]) -> tuple[str, ...]:
@@ -244,14 +265,19 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
     if step.action == "split" and found.topics < 2:
         yield f"the bundle has {count(found.topics, 'topic')}, and fewer than two can't be parted"
     if step.action == "unload":
-        for bundle, run in found.unresolved.items():
-            if bundle.endswith(f"/{step.bundle}"):
-                yield (
-                    f"what became of {bundle} in run {run} is not resolved, and a destination may still wait on the "
-                    "leader for any bundle of that range: resume or abort that run first"
-                )
+        yield from filter(None, (_in_the_way(step, call) for call in found.open_calls))
     if step.destination is not None:
         yield from _destination_differences(step.namespace, step.destination, found)
+
+
+def _in_the_way(step: Step, call: OpenCall) -> str | None:
+    """Why an unload must not be sent while a call is open; None if it may."""
+    what = f"what became of {call.bundle} in run {call.run} is not resolved"
+    if call.leaves_destination and call.bundle.endswith(f"/{step.bundle}"):
+        return (
+            f"{what}, and a destination may still wait on the leader for any bundle of that range: first {call.to_do}"
+        )
+    return f"{what}: first {call.to_do}" if call.bundle == step.bundle_name else None
 
 
 def _destination_differences(namespace: str, destination: str, found: Found) -> Iterator[str]:

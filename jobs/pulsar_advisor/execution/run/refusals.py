@@ -14,6 +14,7 @@ from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, r
 from pulsar_advisor.execution.ledger.runs import is_parked, unfinished_run
 from pulsar_advisor.execution.ledger.steps import has_open_call, is_left, steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run
+from pulsar_advisor.execution.ledger.unfinished import way_on, way_to_end
 from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.run.preconditions import NEW_PLAN, foreign, from_the_future, malformed, stale
@@ -53,9 +54,8 @@ def reasons_to_refuse(
     if unfinished and not (options.resume and _is_for_us(unfinished, options.waited)):
         what = f"{unfinished.state}: {unfinished.sentence}" if unfinished.sentence else unfinished.state
         can_go_on = unfinished.state == "active" or is_left(steps_of_run(ledger, unfinished.id))
-        to_do = reader().resume_run if can_go_on else NEW_PLAN
-        instead = f"{to_do}, or {reader().end_run}".format(digest=short(digest))
-        yield f"run {unfinished.id} of {digest} is {what}: {instead}"
+        to_do = (way_on(ledger, unfinished) if can_go_on else None) or NEW_PLAN
+        yield f"run {unfinished.id} of {digest} is {what}: {to_do}, or {way_to_end(ledger, unfinished)}"
     if unfinished and steps_of_run(ledger, unfinished.id).keys() != {step.id for step in plan.executable_steps}:
         yield f"the ledger holds other steps for run {unfinished.id} than its plan has: {reader().audit}"
     if not unfinished and options.resume:

@@ -8,12 +8,13 @@ from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause, request_pause
+from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import recorded_roll
 from pulsar_advisor.execution.ledger.runs import abort_runs
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.preconditions import stale
+from pulsar_advisor.execution.run.preconditions import leaves_destination, stale
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.model.text.reader import reader
@@ -32,12 +33,18 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
 
 def left_open(ledger: Ledger, ended: Iterable[Run]) -> Iterator[str]:
     """What to check after runs have ended: each call whose outcome is unknown and which no run will settle."""
-    for record in (record for run in ended for record in steps_of_run(ledger, run.id).values()):
-        if record.is_open:
-            yield (
-                f"ATTENTION: {record.step_id}, {record.bundle}: the outcome of its call is unknown, and no run "
-                "blocks its range any more: check who owns it before unloading any bundle of that range"
-            )
+    for run in ended:
+        still_open = {name for name, record in steps_of_run(ledger, run.id).items() if record.is_open}
+        plan = recorded_plan(ledger, run.digest)
+        for step in (step for step in plan.steps if step.id in still_open):
+            what = f"ATTENTION: {step.id}, {step.bundle_name}: the outcome of its call is unknown"
+            if leaves_destination(plan, step):
+                yield (
+                    f"{what}, and no run blocks its range any more: check who owns it before unloading any bundle of "
+                    "that range"
+                )
+            else:
+                yield f"{what}: check who owns it, and whether it was split, before unloading or splitting it"
 
 
 def before_resuming(plan: Plan, ledger: Ledger, policy: ApprovalPolicy) -> str:

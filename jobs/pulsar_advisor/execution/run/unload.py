@@ -12,10 +12,10 @@ from pulsar_advisor.execution.run.calls import ATTEMPTS, Unread, deadline_of, re
 from pulsar_advisor.execution.run.health import check_approval, check_guard
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
-from pulsar_advisor.execution.run.outcomes import confirmed, failed, leaves_its_destination, unresolved
+from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
 from pulsar_advisor.execution.run.pace import Pace, after_wave
 from pulsar_advisor.execution.run.parking import Parked, Parking
-from pulsar_advisor.execution.run.preconditions import call_of, differences, has_bundle
+from pulsar_advisor.execution.run.preconditions import call_of, differences, has_bundle, leaves_destination
 from pulsar_advisor.execution.run.turns import Waits
 from pulsar_advisor.execution.run.waiting import (
     check_interruption,
@@ -89,7 +89,7 @@ def unload(
             return (yield from _confirm_unload(run, step, owner))
         # The next assignment of the bundle consumes its destination on the leader, wherever the bundle then goes.
         is_assigned = owner != at or reply.status == NO_CONTENT
-        is_open = not is_assigned and (is_open or reply.leaves_open or leaves_its_destination(run, step))
+        is_open = not is_assigned and (is_open or reply.leaves_open or leaves_destination(run.plan, step))
         at = owner
         if step.destination is None:
             why = "which is usual without a destination" if reply.status == NO_CONTENT else "as before"
@@ -115,7 +115,7 @@ def settle_unload(run: OngoingRun, step: Step, record: StepRecord, until_s: floa
         yield from _confirm_unload(run, step, owner)
     else:
         why = f"the bundle is on {owner}, neither where it was nor where it should go"
-        if record.attempts > 1 and leaves_its_destination(run, step):
+        if record.attempts > 1 and leaves_destination(run.plan, step):
             unresolved(run, step, f"{why}; which of {record.attempts} calls brought it there is not known")
         failed(run, step, why)
     return True

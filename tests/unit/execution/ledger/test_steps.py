@@ -4,11 +4,11 @@ import pytest
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import abort_runs
-from pulsar_advisor.execution.ledger.steps import unresolved_bundles
+from pulsar_advisor.execution.ledger.steps import open_steps
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import digest_of
 from unit.execution.actors import ALICE, started
-from unit.execution.doubles import LOWER, NAMESPACE, make_plan, unload_step
+from unit.execution.doubles import make_plan, unload_step
 
 PLAN = make_plan([unload_step()])
 DIGEST = digest_of(PLAN)
@@ -29,11 +29,11 @@ def test_a_confirmed_step_is_never_sent_again(ledger: Ledger) -> None:
         run.sent("step-001", "PUT …", None)
 
 
-def test_unresolved_bundles_are_known_until_their_run_is_aborted(ledger: Ledger) -> None:
+def test_steps_with_an_open_call_are_known_until_their_run_is_aborted(ledger: Ledger) -> None:
     run = started(ledger, PLAN)
     run.sent("step-001", "PUT …", None)
     run.conclude("step-001", "unresolved", "")
     run.end("stopped", "")
-    assert unresolved_bundles(ledger, "live", except_of="") == {f"{NAMESPACE}/{LOWER}": 1}
+    assert [(each.id, step) for each, step in open_steps(ledger, "live")] == [(run.id, "step-001")]
     abort_runs(ledger, DIGEST, ALICE)
-    assert unresolved_bundles(ledger, "live", except_of="") == {}
+    assert open_steps(ledger, "live") == []

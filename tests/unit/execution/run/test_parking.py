@@ -152,7 +152,7 @@ def test_a_run_that_a_person_resumed_and_stopped_meanwhile_stays_stopped(
     next(walk)
     ended = run(plan, ledger, cluster, resume=True, interruption=lambda: "ended by SIGINT", **LONG)
     assert ended.outcome == "partial"
-    with pytest.raises(Refused, match="is stopped: .*ended by SIGINT"):
+    with pytest.raises(Refused, match=r"is stopped: .*ended by SIGINT"):
         next(walk)
     assert len(cluster.writes) == 1
 
