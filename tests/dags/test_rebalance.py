@@ -37,6 +37,7 @@ from pulsar_advisor.model.errors import ClusterUnreachable, Refused, StorageErro
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Doubt, Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
+from pulsar_advisor.storage.process import Process, this_process
 from pulsar_advisor.storage.root import Root
 from unit.execution.actors import FOUR_EYES, approved, started
 from unit.execution.doubles import (
@@ -864,12 +865,12 @@ def test_a_cleared_apply_goes_on_until_the_next_time_of_day(
     assert asked == [midnight + timedelta(hours=hour)]
 
 
-def apply_operator() -> Any:
+def apply_operator(root: str = "/root", digest: str = "sha256:0") -> Any:
     from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 
-    reference = {"snapshot": "20261121T083000Z", "file": "a.json", "digest": "sha256:0"}
+    reference = {"snapshot": "20261121T083000Z", "file": "a.json", "digest": digest}
     return PulsarApplyOperator(
-        task_id="apply", plan=reference, root="/root", cluster="demo", pulsar_conn_id="pulsar_default"
+        task_id="apply", plan=reference, root=root, cluster="demo", pulsar_conn_id="pulsar_default"
     )
 
 
@@ -895,22 +896,38 @@ def test_apply_asks_whether_another_carries_the_plan_out_until_it_has_begun(
     assert (bool(asked), store) == (asks, {"begun": True})
 
 
-@pytest.mark.parametrize("is_under_way", [True, False])
-def test_after_a_try_that_began_no_run_apply_asks_again(is_under_way: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("has_begun", "begun_by", "asks_again"),
+    [
+        (True, None, True),
+        (True, Process("worker-2", 1), False),
+        (False, this_process(), False),
+        (False, Process("worker-2", 1), True),
+    ],
+    ids=["nobody", "an earlier try", "this try", "another, in the seconds of this try"],
+)
+def test_after_a_try_that_began_no_run_apply_asks_again(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, has_begun: bool, begun_by: Process | None, asks_again: bool
+) -> None:
     from pulsar_advisor_airflow.operators import apply
 
     def unanswered(*_: object) -> None:
+        if begun_by is not None:
+            with closing(stages.ledger()) as ledger:
+                started(ledger, stages.plan)
         raise ClusterUnreachable("the brokers don't answer")
 
-    operator = apply_operator()
+    operator = apply_operator(stages.root.url, digest_of(stages.plan))
+    monkeypatch.setattr("pulsar_advisor.execution.ledger.held_run.this_process", lambda: begun_by)
     monkeypatch.setattr(operator, "_carried_out", unanswered)
-    monkeypatch.setattr(operator, "_is_under_way", lambda: is_under_way)
+    monkeypatch.setattr(operator, "_require_nobody_at_it", lambda: None)
     monkeypatch.setattr(apply, "show_begun", lambda *_: None)
-    store: dict[str, object] = {"begun": True}
+    store: dict[str, object] = {"begun": has_begun}
     kept = SimpleNamespace(get=store.get, set=lambda key, value: store.update({key: value}))
+    this_try = SimpleNamespace(try_number=2, max_tries=2, task=SimpleNamespace(retries=2))
     with pytest.raises(ClusterUnreachable):
-        operator.execute({"task_state_store": kept})
-    assert store == {"begun": is_under_way}
+        operator.execute({"ti": this_try, "task_state_store": kept})
+    assert store == {"begun": not asks_again}
 
 
 @pytest.mark.full

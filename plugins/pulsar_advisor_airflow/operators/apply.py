@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from pulsar_advisor.execution.ledger.runs import runs_of_plan, unfinished_run
+from pulsar_advisor.execution.ledger.runs import holder_of, runs_of_plan, unfinished_run
 from pulsar_advisor.execution.ledger.unfinished import ended_runs
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.storage.process import this_process
 from pulsar_advisor_airflow.assets import announce
 from pulsar_advisor_airflow.failures import (
     as_airflow_errors,
@@ -103,15 +104,16 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         """Which run carried out which plan, how it ended, and the ledger's last event; the rest is in the ledger."""
         given_plan(self.plan)
         kept = context["task_state_store"]
-        if not kept.get(_BEGUN):
-            if not is_cleared(context):
-                self._require_nobody_at_it()
-            kept.set(_BEGUN, value=True)
+        is_for_us = kept.get(_BEGUN) or is_cleared(context)
+        if not is_for_us:
+            self._require_nobody_at_it()
+        kept.set(_BEGUN, value=True)
         show_begun(self, context)
         try:
             return self._carried_out(context, None)
         except Exception:
-            if not self._is_under_way():  # until the next try, somebody else may begin a run
+            # Until the next try, and in the seconds of this one, somebody else may begin a run.
+            if not self._is_under_way(by_anybody=is_for_us):
                 kept.set(_BEGUN, value=False)
             raise
 
@@ -128,13 +130,17 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         with as_airflow_errors(), opened_ledger(root_at(self.root, self.cluster)) as ledger:
             ended_runs(ledger, given_plan(self.plan).digest, "wait until the other DAG run, or the shell, has ended it")
 
-    def _is_under_way(self) -> bool:
-        """Whether a run of the plan isn't over, or may not be, as the ledger doesn't answer."""
+    def _is_under_way(self, *, by_anybody: bool) -> bool:
+        """Whether a run of the plan, or one that this process was the last to hold, isn't over.
+
+        Also if the ledger doesn't answer.
+        """
         from pulsar_advisor_airflow.ledger import opened_ledger
 
         try:
             with opened_ledger(root_at(self.root, self.cluster)) as ledger:
-                return unfinished_run(runs_of_plan(ledger, given_plan(self.plan).digest)) is not None
+                run = unfinished_run(runs_of_plan(ledger, given_plan(self.plan).digest))
+            return run is not None and (by_anybody or holder_of(run) == this_process())
         except AdvisorError:
             return True
 

@@ -71,8 +71,12 @@ def plans_with_runs(ledger: Ledger, digests: Iterable[str]) -> frozenset[str]:
 
 def is_held(ledger: Ledger, run: Run) -> bool:
     """Whether the process that holds a run may still be working on it."""
-    holder = Process(run.host, run.pid, run.process_namespace, run.process_began)
-    return run.state == "active" and may_work(holder, run.heartbeat_at_ms, ledger.now_ms())
+    return run.state == "active" and may_work(holder_of(run), run.heartbeat_at_ms, ledger.now_ms())
+
+
+def holder_of(run: Run) -> Process:
+    """The process that holds a run, or was the last to hold it."""
+    return Process(run.host, run.pid, run.process_namespace, run.process_began)
 
 
 def may_work(holder: Process, heartbeat_at_ms: int, now_ms: int) -> bool:
