@@ -24,7 +24,7 @@ from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import open_rolls, recorded_roll
 from pulsar_advisor.execution.roll.conduct import Roll, announce, end, go_on
 from pulsar_advisor.execution.roll.status import status_of
-from pulsar_advisor.execution.run.guard import GUARDED
+from pulsar_advisor.execution.run.guard import GUARDED, OFF
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of
@@ -146,21 +146,39 @@ def test_a_brokers_name_does_not_control_the_terminal_that_shows_the_triggerers_
     assert r"the roll waits: b\x1b[2J:8080 is drained" in "".join(capsys.readouterr())
 
 
+@pytest.mark.parametrize("is_off_again", [False, True])
 def test_a_balancer_that_somebody_switches_on_while_a_drained_broker_waits_fails_the_task(
-    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+    stages: Stages,
+    run_dag: RunDag,
+    cluster: RestartedCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    calls: list[str],
+    is_off_again: bool,
 ) -> None:
-    """A broker that is filling again must not be restarted."""
+    """A broker that is filling again must not be restarted, nor one that has been filling until a worker looks."""
     monkeypatch.setattr(trigger, "BALANCER_POLL_S", 0.0)
+    look = trigger.RollTrigger._why_balancer_is_on
+
+    def look_and_switch_off(self: trigger.RollTrigger) -> str | None:
+        why = look(self)
+        if why and is_off_again:
+            cluster.overrides[GUARDED[0]] = OFF
+        return why
+
+    switches = iter(["true"])
 
     def switch_on(_ledger: Ledger, _plan: Plan, _broker: str) -> None:
-        cluster.overrides[GUARDED[0]] = "true"
+        cluster.overrides[GUARDED[0]] = next(switches, cluster.overrides[GUARDED[0]])
+
+    monkeypatch.setattr(trigger.RollTrigger, "_why_balancer_is_on", look_and_switch_off)
 
     with meanwhile(stages, switch_on):
         state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
     assert (state, states["roll"], states["restore_guard"]) == ("failed", "failed", "success")
     with closing(stages.ledger()) as ledger:
         assert recorded_roll(ledger, digest_of(stages.plan)).is_given_up
-    assert cluster.overrides == {GUARDED[0]: "true"}
+    assert cluster.overrides == ({} if is_off_again else {GUARDED[0]: "true"})
+    assert sum("roll.waiting" in said for said in calls) == 1
 
 
 def test_a_triggerer_that_can_not_see_the_balancer_waits_for_the_restart_nevertheless(

@@ -87,11 +87,12 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         """As `execute`, after what the triggerer waited for has happened."""
         called_about = event.get("called_about")
         self._called_about = None if called_about is None else str(called_about)
-        return self._carried_on(context, has_waited=True)
+        return self._carried_on(context, has_waited=True, why_filling=event.get("why_filling"))
 
-    def _carried_on(self, context: Context, *, has_waited: bool = False) -> Json:
-        from pulsar_advisor.execution.ledger.rolls import ALL_RESTARTED
+    def _carried_on(self, context: Context, *, has_waited: bool = False, why_filling: object = None) -> Json:
+        from pulsar_advisor.execution.ledger.rolls import ALL_RESTARTED, give_up
         from pulsar_advisor.execution.roll.status import ended_early, status_of, waits_for
+        from pulsar_advisor.model.plans.plan import digest_of
         from pulsar_advisor_airflow.ledger import keep_head, opened_ledger
         from pulsar_advisor_airflow.triggers.roll import RollTrigger
 
@@ -101,8 +102,12 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
             # In a shell, as this task doesn't wait after a turn of its own that ended so.
             if has_waited and (why := ended_early(ledger, plan)) is not None:
                 raise AirflowFailException(plain(f"{why}; clear this task to continue"))
-            # Otherwise another try, or another worker, has brought it there. The triggerer fires where it waits only
-            # if the balancer is on.
+            # However short the balancer was on: the drained broker may have bundles again.
+            if why_filling and (broker := status_of(ledger, plan).restart) is not None:
+                give_up(ledger, digest_of(plan))
+                why = f"{broker} was drained, but {why_filling}: clear this task to drain it again, before its restart"
+                raise AirflowFailException(plain(why))
+            # Otherwise another try, or another worker, has brought it there.
             if has_waited or waits_for(ledger, plan) is None:
                 try:
                     at_least_s = self._carry_on(ledger, root, plan, context)

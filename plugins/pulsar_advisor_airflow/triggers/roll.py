@@ -20,7 +20,8 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
     """Fires once a roll can be carried on: somebody says that its broker was restarted, or lifted a pause.
 
     It also fires once the roll is over, or its approval is no longer valid, and if somebody has switched the cluster's
-    own balancer on, which fills the drained broker again. While ledger or cluster can't be read, it waits.
+    own balancer on, which fills the drained broker again: the event says so, as it may soon be off. While ledger or
+    cluster can't be read, it waits.
 
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
@@ -49,6 +50,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         self.pulsar_conn_id = pulsar_conn_id
         self._looked_at_s = monotonic()
         self._unseen = ""
+        self._why_filling: str | None = None
 
     def serialize(self) -> tuple[str, dict[str, str | float | None]]:
         """The class and its arguments, from which any triggerer builds the trigger again."""
@@ -65,7 +67,8 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
                 said = why
             await asyncio.sleep(POLL_S)
         self.log.info("the roll goes on")
-        yield TriggerEvent({"digest": self.digest, "called_about": self.called_about})
+        said_to_task = {"called_about": self.called_about, "why_filling": self._why_filling}
+        yield TriggerEvent({"digest": self.digest, **said_to_task})
 
     def _waits_for(self) -> str | None:
         from pulsar_advisor.execution.ledger.plans import recorded_plan
@@ -79,15 +82,16 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
                 plan = recorded_plan(ledger, self.digest)
                 why = waits_for(ledger, plan)
                 looks = self._is_time_to_look() and status_of(ledger, plan).restart is not None
-            return None if looks and self._is_balancer_on() else why
+            self._why_filling = self._why_balancer_is_on() if looks else None
+            return None if self._why_filling else why
         except AdvisorError as error:
             return str(error)
 
     def _is_time_to_look(self) -> bool:
         return self.pulsar_conn_id is not None and monotonic() - self._looked_at_s >= BALANCER_POLL_S
 
-    def _is_balancer_on(self) -> bool:
-        """Whether the cluster's own balancer is known to be on."""
+    def _why_balancer_is_on(self) -> str | None:
+        """Why the cluster's own balancer isn't off; None if it is, or if that can't be seen."""
         from pulsar_advisor.model.errors import AdvisorError
         from pulsar_advisor.stages.apply import why_balancer_is_on
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
@@ -95,9 +99,9 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         assert self.pulsar_conn_id is not None
         self._looked_at_s = monotonic()
         try:
-            return why_balancer_is_on(PulsarAdminHook(self.pulsar_conn_id).options().required_admin) is not None
+            return why_balancer_is_on(PulsarAdminHook(self.pulsar_conn_id).options().required_admin)
         except AdvisorError as error:
             if (unseen := str(error)) != self._unseen:
                 logged(self.log.warning)(f"the triggerer can't see whether the balancer is off: {unseen}")
                 self._unseen = unseen
-            return False
+            return None
