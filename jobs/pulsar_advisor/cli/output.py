@@ -13,6 +13,7 @@ from shutil import get_terminal_size
 from typing import Final, TextIO
 
 from pulsar_advisor.cli.usage import refuse_together
+from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.text.plain_text import NO_BREAK, plain
 from pulsar_advisor.reporting.wrapping import wrapped_lines
 
@@ -90,17 +91,19 @@ def print_json(result: object) -> None:
 
 
 @contextmanager
-def result_of(exit_code: int) -> Iterator[None]:
-    """The block writes the result of a call that ends with this exit code, also if there is no room for all of it."""
+def result_of(end: int | AdvisorError) -> Iterator[None]:
+    """The block writes the result of a call that ends with this exit code or error, also if there is no room for it."""
     try:
         yield
     except OSError as error:
-        if not exit_code:
+        if end == 0:
             raise
         if not isinstance(error, BrokenPipeError):
             log(f"error: can't write the result: {error.strerror or error}")
-    if exit_code:
-        raise Ended(exit_code)
+    if isinstance(end, AdvisorError):
+        raise end
+    if end:
+        raise Ended(end)
 
 
 def listen(words: Sequence[str]) -> list[str]:

@@ -277,7 +277,8 @@ def apply(
             result = carry_out(document, book, admin, options, _silent if log_json else progress, interruption, probe)
         can_go_on = result.is_left and result.run is not None and run_by_id(book, result.run).state == "stopped"
         first = before_resuming(document, book, options.policy) if can_go_on else ""
-    with result_of(result.exit_code):
+    falls_short = result.outcome in ("done", "nothing_to_do") and result.goal_outcome in FALLS_SHORT
+    with result_of(result.exit_code or (GOAL_NOT_REACHED if falls_short else 0)):
         if json:
             print_json(result)
         else:
@@ -293,9 +294,8 @@ def apply(
                 back = command(("undo", short(result.digest), "--as", "NAME"), place, connection, ledger)
                 say(f"to undo: {back}")
             say(f"ledger: {result.ledger_head}")
-    if result.outcome in ("done", "nothing_to_do") and result.goal_outcome in FALLS_SHORT:
-        log(outcome_sentence(result.goal_outcome, document.title))
-        raise Ended(GOAL_NOT_REACHED)
+        if falls_short:
+            log(outcome_sentence(result.goal_outcome, document.title))
 
 
 def _end_run(plan: Plan, ledger: Ledger, name: str | None, *, for_good: bool, json: bool) -> None:
@@ -445,13 +445,10 @@ def verify(
             make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
         _mind_the_guard(document, book, restore, reach if captures else None)
         result = compare(document, book, root, snapshot)
-    if json:
-        print_json(result)
-    else:
-        say_lines([*verify_lines(result), f"ledger: {result.ledger_head}"])
-    if result.deviations:
-        more = f"; and {len(result.deviations) - 1} more" if len(result.deviations) > 1 else ""
-        raise Deviates(f"the cluster is not as predicted: {result.deviations[0]}{more}")
+    more = f"; and {len(result.deviations) - 1} more" if len(result.deviations) > 1 else ""
+    differs = f"the cluster is not as predicted: {result.deviations[0]}{more}" if result.deviations else ""
+    with result_of(Deviates(differs) if differs else 0):
+        print_json(result) if json else say_lines([*verify_lines(result), f"ledger: {result.ledger_head}"])
 
 
 def _name_other_turns(plan: Plan, ledger: Ledger) -> None:

@@ -163,9 +163,10 @@ def continue_(
             lift_pause_of_plan(book, digest_of(document), person)
             result = go_on(roll, wait_s, person if anew else None)
         status = status_of(book, document)
-    _show(status, reach.restore, json=json)
+    end: int | Deviates = 0
     if result is not None and result.outcome == "partial":
-        raise Deviates(f"the turn was carried out in part: {result.sentence}")
+        end = Deviates(f"the turn was carried out in part: {result.sentence}")
+    _show(status, reach.restore, end, json=json)
 
 
 def status(
@@ -227,8 +228,8 @@ def end(
     _show(found, reach.restore, json=json)
 
 
-def _show(status: RollStatus, restore: str, *, json: bool) -> None:
-    with result_of(BalancerStillOff.exit_code if status.still_off else 0):
+def _show(status: RollStatus, restore: str, end: int | Deviates = 0, *, json: bool) -> None:
+    with result_of(BalancerStillOff.exit_code if status.still_off else end):
         print_json(status) if json else say_lines(
             [*roll_status_lines(status, restore), f"ledger: {status.ledger_head}"]
         )

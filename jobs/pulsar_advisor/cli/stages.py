@@ -30,7 +30,6 @@ from pulsar_advisor.cli.options import (
 from pulsar_advisor.cli.output import (
     CHANGES_PROPOSED,
     GOAL_NOT_REACHED,
-    Ended,
     log,
     print_json,
     result_of,
@@ -240,13 +239,13 @@ class Making:
         with timed("recommend"):
             spark = spark_soon(self.master, "recommend", root, snapshot)
             document = _recommend(spark, snapshot, request, self.place, self.ledger)
-        if self.json:
-            print_json(document)
-        else:
-            from pulsar_advisor.stages.report import report_page
+        with result_of(_exit_code(document, detailed=self.detailed_exitcode)):
+            if self.json:
+                print_json(document)
+            else:
+                from pulsar_advisor.stages.report import report_page
 
-            _show_verdict(report_page(root, snapshot, self.ledger.url_if_any(self.place)))
-        _end(document, detailed_exitcode=self.detailed_exitcode)
+                _show_verdict(report_page(root, snapshot, self.ledger.url_if_any(self.place)))
 
 
 @Parameter(name="*")
@@ -262,21 +261,16 @@ def recommend(*, making: Recommending = Recommending()) -> None:
     making.answer(making.plan_options.request())
 
 
-def _end(recommendation: Recommendation, *, detailed_exitcode: bool) -> None:
-    """Raise `Ended` unless the exit code is 0.
-
-    It isn't for a goal that is missed or can't be judged, too little data for an answer, and, where asked for, proposed
-    changes.
-    """
+def _exit_code(recommendation: Recommendation, *, detailed: bool) -> int:
+    """0 unless a goal is missed or can't be judged, data is too little for an answer or, if `detailed`, changes."""
     from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT
 
     outcome, too_little = recommendation.goal_outcome, recommendation.coverage.decides or recommendation.is_unjudged
     if outcome in FALLS_SHORT or (outcome is not None and too_little):
-        raise Ended(GOAL_NOT_REACHED)
+        return GOAL_NOT_REACHED
     if too_little:
-        raise Ended(DataNotFit.exit_code)
-    if detailed_exitcode and recommendation.advice.plan is not None:
-        raise Ended(CHANGES_PROPOSED)
+        return DataNotFit.exit_code
+    return CHANGES_PROPOSED if detailed and recommendation.advice.plan is not None else 0
 
 
 def _recommend(
@@ -419,11 +413,11 @@ def run(
         from pulsar_advisor.stages.report import run as make_report
 
         page, path = make_report(root, snapshot, ledger_url=ledger.url_if_any(place))
-    if json:
-        from pulsar_advisor.documents.recommendation import RunResult
+    with result_of(_exit_code(document, detailed=detailed_exitcode)):
+        if json:
+            from pulsar_advisor.documents.recommendation import RunResult
 
-        print_json(RunResult(**vars(document), report=path))
-    else:
-        _show_verdict(page)
-        say(f"report: {path}")
-    _end(document, detailed_exitcode=detailed_exitcode)
+            print_json(RunResult(**vars(document), report=path))
+        else:
+            _show_verdict(page)
+            say(f"report: {path}")

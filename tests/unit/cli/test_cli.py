@@ -24,6 +24,7 @@ from pulsar_advisor.cli.usage import shown_default
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.model.errors import Deviates
 from pulsar_advisor.model.plans.plan import dump_plan
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
@@ -140,16 +141,17 @@ def test_a_result_that_does_not_fit_on_the_disk_is_a_failure(
 
 @pytest.mark.parametrize("length", [1, 100_000], ids=["at the end", "while it is written"])
 @pytest.mark.parametrize("stdout", [full, partial(unread, -1)], ids=["full", "unread"])
+@pytest.mark.parametrize(("end", "code"), [(8, 8), (Deviates("the cluster is not as predicted"), 5)])
 def test_a_result_that_can_not_be_written_hides_no_other_outcome(
-    stdout: Callable[[], TextIO], length: int, monkeypatch: pytest.MonkeyPatch
+    stdout: Callable[[], TextIO], length: int, end: int | Deviates, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def left_off(*_words: object, **_options: object) -> None:
-        with result_of(8):
+        with result_of(end):
             say("x" * length)
 
     monkeypatch.setattr("pulsar_advisor.cli.app", left_off)
     monkeypatch.setattr(sys, "stdout", stdout())
-    assert exit_code([]) == 8
+    assert exit_code([]) == code
     with suppress(OSError):
         sys.stdout.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -58,6 +60,16 @@ def test_no_answer_at_all_has_the_code_of_unfit_data(root: Root, monkeypatch: py
     write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
     monkeypatch.setattr(stages, "_recommend", lambda *_: documents.recommendation(lacking))
     assert exit_code(["recommend", "--json", "--root", root.url, "--cluster", root.cluster]) == 3
+
+
+def test_a_goal_that_is_missed_has_its_code_though_the_disk_has_no_room_for_the_answer(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    missed = documents.recommendation(plan=None).model_copy(update={"goal_outcome": "missed"})
+    monkeypatch.setattr(stages, "_recommend", lambda *_: missed)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.FileIO("/dev/full", "w"), write_through=True))
+    assert exit_code(["drain", "b", "--json", "--root", root.url, "--cluster", root.cluster]) == 6
 
 
 def page_of(why: str = "", kind: str = "nothing") -> SimpleNamespace:
