@@ -34,13 +34,14 @@ from pulsar_advisor.cli.starting import spark_for
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.bounds import ratio, seconds
-from pulsar_advisor.model.errors import BalancerStillOff, Deviates
+from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Deviates
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.storage.root import Root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pulsar_advisor.admin.connection import AdminConnection
     from pulsar_advisor.documents.roll_status import RollStatus
     from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.execution.roll.conduct import Roll
@@ -170,14 +171,37 @@ def continue_(
 
 
 def status(
-    plan: PlanName, /, *, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: Json = False
+    plan: PlanName,
+    /,
+    *,
+    place: Place = Place(),
+    connection: Connection = Connection(),
+    ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
 ) -> None:
-    """Show where a roll is: which broker may be restarted, what is left, and how long that takes. Sends nothing."""
+    """Show where a roll is: which broker may be restarted, what is left, and how long that takes. Sends nothing.
+
+    With --profile or --admin-url, also whether somebody has switched the cluster's own balancer on, which fills a
+    drained broker again: then it is not to be restarted.
+    """
     with Reach(place=place, ledger=ledger).opened(plan) as (document, _, book):
-        from pulsar_advisor.execution.roll.status import status_of
+        from pulsar_advisor.execution.roll.status import but_filling, status_of
 
         found = status_of(book, document)
-    _show(found, command(RESTORE, place, ledger), json=json)
+    is_reached = connection.is_given or place.profile is not None
+    if found.restart is not None and is_reached and (why := _why_balancer_is_on(connection.admin(place))):
+        found = but_filling(found, why)
+    _show(found, command(RESTORE, place, connection, ledger), json=json)
+
+
+def _why_balancer_is_on(connection: AdminConnection) -> str | None:
+    from pulsar_advisor.stages.apply import why_balancer_is_on
+
+    try:
+        return why_balancer_is_on(connection)
+    except ClusterUnreachable as error:
+        log(f"can't see whether the balancer is off: {error}")
+        return None
 
 
 def pause(

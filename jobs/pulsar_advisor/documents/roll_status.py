@@ -35,7 +35,7 @@ class RollStatus(Document):
     """Restarted brokers in the order of their restarts, then the others in the approved order."""
     restart: str | None
     """The broker that is drained, so that somebody may restart it now; null once somebody says that they did, and
-    while the roll is paused or no approval of it is in force."""
+    while the roll is paused, no approval of it is in force, or `roll status` sees the balancer on."""
     sentence: str
     moves: int
     """Moves so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from pulsar_advisor.cli.stages import Making
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.roll.conduct import Roll
+from pulsar_advisor.execution.run.guard import GUARDED
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import digest_of, short
 from pulsar_advisor.planning.kinds.restarting import Restart
@@ -113,6 +115,36 @@ def test_what_is_missing_or_contradicts_is_refused(
     assert capsys.readouterr().err.startswith("error: ")
 
 
+@pytest.mark.parametrize(
+    ("overridden", "restart", "says"),
+    [
+        ("fALSE", B1, f"{B1} is drained. Restart it"),
+        ("true", None, f"{B1} was drained, but {GUARDED[0]} is 'true'"),
+        (None, B1, f"{B1} is drained. Restart it"),
+    ],
+    ids=["off", "on", "not to be seen"],
+)
+def test_status_names_no_broker_to_restart_while_the_balancer_is_seen_to_be_on(
+    overridden: str | None,
+    restart: str | None,
+    says: str,
+    root: Root,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        roll = drained(ledger, root.cluster)
+    roll.cluster.overrides[GUARDED[0]] = str(overridden)
+    roll.cluster.unreadable = overridden is None
+    monkeypatch.setattr("pulsar_advisor.stages.apply.AdminCluster", lambda _transport: roll.cluster)
+    where = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
+    assert exit_code(["roll", "status", roll.digest, *where, "--json"]) == 0
+    printed = capsys.readouterr()
+    shown = json.loads(printed.out)
+    assert (shown["restart"], shown["sentence"].startswith(says)) == (restart, True)
+    assert ("can't see whether the balancer is off" in printed.err) == (overridden is None)
+
+
 @pytest.mark.parametrize("line", ["status", "pause --as bob", "end --as bob", "continue --restarted b"])
 def test_a_plan_that_is_no_roll_is_refused_and_nothing_is_recorded(
     line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -124,7 +156,6 @@ def test_a_plan_that_is_no_roll_is_refused_and_nothing_is_recorded(
         before = ledger.head()
     verb, *options = line.split()
     options += ["--root", str(tmp_path), "--cluster", "demo", "--admin-url", "http://127.0.0.1:1"]
-    options = options[:-2] if verb == "status" else options
     assert exit_code(["roll", verb, short(digest_of(plan)), *options]) == 4
     assert "is not a roll" in capsys.readouterr().err
     with closing(open_ledger(root.ledger_url)) as ledger:

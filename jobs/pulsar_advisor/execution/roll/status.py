@@ -46,6 +46,13 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
     )
 
 
+def but_filling(status: RollStatus, why: str) -> RollStatus:
+    """The status of a roll whose drained broker is not to be restarted, as the balancer may have filled it again."""
+    again = f"pulsar-advisor roll continue {short(status.digest)}"
+    sentence = f"{status.restart} was drained, but {why}. Don't restart it; to drain it again: {again}"
+    return status.model_copy(update={"restart": None, "sentence": sentence})
+
+
 def _moves_take_s(throttle: ApplyThrottle, turns: int, moves: int) -> float:
     """How long the moves take that are left in this turn and the turns to come, each as a run of its own.
 
