@@ -13,6 +13,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor_airflow.pages.access import _signer
 from unit.execution.doubles import B1, SNAPSHOT
 from unit.execution.roll.doubles import drained
 
@@ -109,6 +110,26 @@ def test_each_user_may_do_with_each_clusters_roll_what_the_table_says(
     seen = roll.look().recorded
     changed = may.steer == SEE_OTHER
     assert (seen.announced is not None, seen.ended is not None) == (changed, changed)
+
+
+@pytest.mark.parametrize(
+    ("user", "see", "steer_runs", "steer_rolls"),
+    [("rita", YES, SEE_OTHER, NO), ("rolf", YES, NO, SEE_OTHER), ("nora", NO, NO, NO)],
+)
+def test_the_permission_on_one_dag_of_a_cluster_is_none_on_another(
+    server: LogIn, ledger: Ledger, runs: dict[str, HeldRun], user: str, see: int, steer_runs: int, steer_rolls: int
+) -> None:
+    client, roll = server(user), drained(ledger, "prod-eu")
+    orders = {
+        page_of(runs["prod-eu"]): (steer_runs, ("pause", "go-on", "stop")),
+        page_of_roll(roll): (steer_rolls, ("restarted", "pause", "go-on", "end")),
+    }
+    for page, (steer, verbs) in orders.items():
+        shown = client.get(page)
+        assert (shown.status_code, "<button" in shown.text) == (see, steer == SEE_OTHER)
+        token = _signer().dumps([user, page])
+        sent = [client.post(f"{page}/{verb}", data={"token": token, "broker": B1}).status_code for verb in verbs]
+        assert set(sent) == {steer}
 
 
 @pytest.mark.parametrize("user", ["eve", "una"])
