@@ -54,7 +54,7 @@ def new_namespaces_get_bundles_for_all_brokers(case: Case) -> Violation | None:
     default, brokers = case.settings.default_number_of_namespace_bundles, len(case.rows)
     if default >= brokers:
         return None
-    return Violation(f"defaultNumberOfNamespaceBundles is {default}, the cluster has {brokers} brokers")
+    return Violation(f"defaultNumberOfNamespaceBundles is {default}, and the cluster has {brokers} brokers")
 
 
 @rule(
@@ -118,6 +118,6 @@ def brokers_may_take_more_topics(case: Case) -> Violation | None:
         return None
     most = f"more than {limit:,} topics" if is_modular else f"{limit:,} topics or more"
     return Violation(
-        f"{len(full)} of {len(case.rows)} brokers have {most}, {case.broker(int(full[0]))} for one",
+        f"{most} on {case.share_of_brokers(full)}",
         {"loadBalancerBrokerMaxTopics": str(2 * max(int(topics.max()), 1))},
     )

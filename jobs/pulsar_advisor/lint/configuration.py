@@ -140,6 +140,6 @@ def older_brokers_get_bundles(case: Case) -> Violation | None:
     in_order = sorted(versions, key=versions.__getitem__)
     newest = sum(versions[text] == versions[in_order[-1]] for text in texts)
     return Violation(
-        f"{newest} of {len(texts)} brokers run the newest of {', '.join(in_order)} and get all bundles",
+        f"all bundles go to the {newest} of {len(texts)} brokers with the newest of {', '.join(in_order)}",
         {"preferLaterVersions": "false"},
     )

@@ -38,9 +38,7 @@ def network_speed_is_known(case: Case) -> Violation | None:
     unknown = np.flatnonzero(~(limits > 0).all(axis=1) & (case.throughput > 0))
     if not len(unknown):
         return None
-    return Violation(
-        f"{len(unknown)} of {len(case.rows)} brokers report no speed, {case.broker(int(unknown[0]))} for one"
-    )
+    return Violation(f"no network speed on {case.share_of_brokers(unknown)}")
 
 
 @rule(
@@ -116,11 +114,7 @@ def _decided_by(case: Case, resource: int, key: str) -> Violation | None:
     decided = np.flatnonzero((share > 0) & np.isclose(share, case.usage, rtol=1e-6))
     if not len(decided):
         return None
-    return Violation(
-        f"{RESOURCE_NAMES[resource]} decides the usage of {len(decided)} of {len(case.rows)} brokers, "
-        f"{case.broker(int(decided[0]))} for one",
-        {key: "0"},
-    )
+    return Violation(f"{RESOURCE_NAMES[resource]} decides the usage of {case.share_of_brokers(decided)}", {key: "0"})
 
 
 @rule(
@@ -183,7 +177,7 @@ def statistics_keep_up_with_cycles(case: Case) -> Violation | None:
     interval = case.settings.load_balancer_shedding_interval_minutes
     if statistics_s <= max(interval, 1) * 60:
         return None
-    return Violation(f"statistics are updated every {statistics_s} s, a cycle takes {interval} min")
+    return Violation(f"statistics are updated every {statistics_s} s, and a cycle takes {interval} min")
 
 
 @rule(
@@ -200,7 +194,7 @@ def usage_keeps_up_with_cycles(case: Case) -> Violation | None:
     interval = case.settings.load_balancer_shedding_interval_minutes
     if measured <= max(interval, 1):
         return None
-    return Violation(f"brokers measure every {measured} min, a cycle takes {interval}")
+    return Violation(f"brokers measure every {measured} min, and a cycle takes {interval} min")
 
 
 @rule(
@@ -241,7 +235,7 @@ def reports_arrive_within_the_grace_period(case: Case) -> Violation | None:
     grace = case.settings.load_balancer_shedding_grace_period_minutes
     if longest <= grace:
         return None
-    return Violation(f"an unchanged broker reports every {longest} min, the grace period is {grace}")
+    return Violation(f"an unchanged broker reports every {longest} min, and the grace period is {grace} min")
 
 
 @rule(
@@ -261,7 +255,7 @@ def load_data_outlives_reports(case: Case) -> Violation | None:
     if valid_s >= longest * 60:
         return None
     return Violation(
-        f"load data is valid for {valid_s} s, an unchanged broker reports every {longest} min",
+        f"load data is valid for {valid_s} s, and an unchanged broker reports every {longest} min",
         {"loadBalancerBrokerLoadDataTTLInSeconds": str(2 * longest * 60)},
     )
 

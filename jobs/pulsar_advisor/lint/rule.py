@@ -28,6 +28,7 @@ from pulsar_advisor.model.configuration.settings import (
     text_of,
 )
 from pulsar_advisor.model.load.resource_usage import percent, weighted_maximum, weighted_maximum_with_heap
+from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 
 MIB: Final = 1 << 20
@@ -107,6 +108,11 @@ class Case:
     def broker(self, position: int) -> str:
         """Id of the broker at a position in `rows`."""
         return self.state.brokers.ids[int(self.rows[position])]
+
+    def share_of_brokers(self, positions: npt.NDArray[np.integer]) -> str:
+        """`1 of 3 brokers (broker-1:8080)`: those at these positions in `rows`."""
+        named = some_of([self.broker(position) for position in positions.tolist()])
+        return f"{len(positions)} of {count(len(self.rows), 'broker')} ({named})"
 
     def bundles_of(self, position: int) -> Indices:
         """Rows of the bundles that the broker at a position in `rows` owns and reports."""

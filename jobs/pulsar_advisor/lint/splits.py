@@ -78,7 +78,7 @@ def namespaces_have_room_for_splits(case: Case) -> Violation | None:
     if not stuck.any():
         return None
     return Violation(
-        f"{_busiest_of(case, stuck)} is above a limit, its namespace has {counts[_busiest(case, stuck)]} bundles",
+        f"above a limit: {_busiest_of(case, stuck)}; its namespace has {counts[_busiest(case, stuck)]} bundles",
         {"loadBalancerNamespaceMaximumBundles": str(2 * int(counts[stuck].max()))},
     )
 
@@ -128,7 +128,7 @@ def flow_splits_in_two(case: Case) -> Violation | None:
     if not stuck.any():
         return None
     return Violation(
-        f"{_busiest_of(case, stuck)} has more than twice the load of a bundle",
+        f"more than twice a limit: {_busiest_of(case, stuck)}",
         {"defaultNamespaceBundleSplitAlgorithm": "topic_count_equally_divide"},
     )
 

@@ -186,7 +186,7 @@ def shedder_is_in_force(case: Case) -> Violation | None:
     if case.resolved.origins[_SHEDDER] != "dynamic":
         return None
     shedder = simple_name(case.settings.load_balancer_load_shedding_strategy)
-    return Violation(f"{shedder} is set dynamically: a leader that started before still sheds with what it had then")
+    return Violation(f"{shedder} is set dynamically: a leader that started before that still uses its old shedder")
 
 
 @rule(

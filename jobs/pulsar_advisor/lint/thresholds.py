@@ -99,7 +99,7 @@ def small_throughput_is_shed(case: Case) -> Violation | None:
     broker = int(busy[most])
     return Violation(
         f"{case.broker(broker)} is at {case.usage[broker]:.1%}, {threshold:.0%} or more above the mean of {mean:.1%}, "
-        f"but would shed {wanted[most]:.2f} MiB/s, below the minimum of {least:g}",
+        f"but would shed {wanted[most]:.2f} MiB/s, below the minimum of {least:g} MiB/s",
         # The greatest value with which it acts, as `explain` finds it.
         {"loadBalancerBundleUnloadMinThroughputThreshold": f"{at_most(wanted[most]):.15g}"} if wanted[most] > 0 else {},
     )
@@ -123,11 +123,11 @@ def history_follows_the_load(case: Case) -> Violation | None:
     most = math.floor(100 * 0.5 ** (interval / grace)) / 100 if grace > 0 else 0
     change = {"loadBalancerHistoryResourcePercentage": f"{min(most, 0.9):g}"}
     if kept >= 1:
-        return Violation("the first sample counts for ever", change)
+        return Violation("smoothed usage never changes: only the first sample counts", change)
     minutes = math.log(0.5) / math.log(kept) * interval if kept > 0 else 0
     if minutes <= grace:
         return None
-    return Violation(f"half of a change shows after {minutes:.0f} minutes, the grace period is {grace}", change)
+    return Violation(f"half of a change shows after {minutes:.0f} min, and the grace period is {grace} min", change)
 
 
 @rule(
@@ -150,7 +150,7 @@ def imbalance_below_overload_is_seen(case: Case) -> Violation | None:
     if (compared >= threshold).any() or case.usage[busiest] < mean + apart:
         return None
     return Violation(
-        f"{case.broker(busiest)} is at {case.usage[busiest]:.1%}, the mean is {mean:.1%}: nothing happens below "
+        f"{case.broker(busiest)} is at {case.usage[busiest]:.1%} and the mean is {mean:.1%}, but nothing is shed below "
         f"{threshold:.0%}",
         {"loadBalancerLoadSheddingStrategy": f"{PACKAGE}impl.ThresholdShedder"},
     )
@@ -197,10 +197,10 @@ def uniform_minimum_is_reached(case: Case) -> Violation | None:
     if enough[dimension] or (settings.behaviour < SEPARATE_DIMENSIONS and any(enough)):
         return None
     (most, least), key = gaps[dimension], ("minUnloadMessage", "minUnloadMessageThroughput")[dimension]
+    unit = ("msg/s", "bytes/s")[dimension]
     return Violation(
-        f"two brokers are {most - least:,.0f} {('msg/s', 'bytes/s')[dimension]} apart; "
-        f"{settings.max_unload_percentage:.0%} of that is {moved[dimension]:,}, "
-        f"below {key}={minimums[dimension]:,}",
+        f"two brokers are {most - least:,.0f} {unit} apart; {settings.max_unload_percentage:.0%} of that is "
+        f"{moved[dimension]:,} {unit}, below {key}={minimums[dimension]:,}",
         {key: str(moved[dimension])} if moved[dimension] else {},
     )
 
@@ -234,8 +234,8 @@ def avg_minimum_is_reached(case: Case) -> Violation | None:
     if messages > settings.min_unload_message or size > settings.min_unload_message_throughput:
         return None
     return Violation(
-        f"{case.broker(high)} and {case.broker(low)} are {points:.0f} points apart, but {max(messages, 0):,.0f} msg/s "
-        f"and {max(size, 0):,.0f} bytes/s are not above minUnloadMessage={settings.min_unload_message:,} and "
+        f"{case.broker(high)} and {case.broker(low)} are {points:.0f} points apart, but what would move, "
+        f"{max(messages, 0):,.0f} msg/s and {max(size, 0):,.0f} bytes/s, is not above minUnloadMessage={settings.min_unload_message:,} and "
         f"minUnloadMessageThroughput={settings.min_unload_message_throughput:,}",
         # What moves must be more than the minimum.
         {"minUnloadMessage": str(math.ceil(messages) - 1)} if messages > 0 else {},
@@ -280,7 +280,7 @@ def avg_thresholds_are_ordered(case: Case) -> Violation | None:
     )
     if early < late:
         return None
-    return Violation(f"a difference of {high} points must last {early} cycles, one of {low} points {late}")
+    return Violation(f"a difference of {high} points must last {early} cycles, one of only {low} points {late}")
 
 
 @rule(
@@ -301,7 +301,7 @@ def target_deviation_can_be_exceeded(case: Case) -> Violation | None:
     if target < max(greatest, float(case.usage.std())):
         return None
     return Violation(
-        f"at a mean of {mean:.1%} usage can't deviate by more than {greatest:.2f}, the target is {target:g}",
+        f"at a mean of {mean:.1%} usage can't deviate by more than {greatest:.2f}, and the target is {target:g}",
         {"loadBalancerBrokerLoadTargetStd": f"{greatest / 4:.2g}"} if greatest > 0 else {},
     )
 
@@ -331,8 +331,8 @@ def top_bundles_are_enough(case: Case) -> Violation | None:
         return None
     needed = int(np.searchsorted(np.cumsum(sizes[1:]), goal)) + 2
     return Violation(
-        f"the {published} bundles that {case.broker(high)} publishes can give {movable / sizes.sum():.0%} of its "
-        f"throughput; evening it out with {case.broker(low)} takes {goal / sizes.sum():.0%}",
+        f"the {published} bundles that {case.broker(high)} publishes have at most {movable / sizes.sum():.0%} of its "
+        f"throughput to move; closing the gap to {case.broker(low)} takes {goal / sizes.sum():.0%}",
         {"loadBalancerMaxNumberOfBundlesInBundleLoadReport": str(min(needed, len(sizes)))},
     )
 
@@ -364,7 +364,7 @@ def shedder_may_move_something(case: Case) -> Violation | None:
         },
     }
     unset = [key for key, value in limits.get(case.own.shedder, {}).items() if value == 0]
-    return Violation(f"{' and '.join(unset)} is 0: {case.own.shedder} moves nothing") if unset else None
+    return Violation(f"{case.own.shedder} moves nothing with {' and '.join(f'{key}=0' for key in unset)}") if unset else None
 
 
 @rule(
@@ -385,6 +385,6 @@ def grace_period_covers_cycles(case: Case) -> Violation | None:
     if grace > interval:
         return None
     return Violation(
-        f"the grace period is {grace} minutes, a cycle {interval}",
+        f"the grace period is {grace} min, and a cycle takes {interval} min",
         {"loadBalancerSheddingGracePeriodMinutes": str(max(30, 2 * interval))},
     )

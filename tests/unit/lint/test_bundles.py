@@ -40,7 +40,7 @@ def test_a_default_below_the_number_of_brokers_is_named() -> None:
     rule = bundles.new_namespaces_get_bundles_for_all_brokers
     found = rule.find(case(1, 2, 3, 4, 5))
     assert found is not None
-    assert found.sentence == "defaultNumberOfNamespaceBundles is 4, the cluster has 5 brokers"
+    assert found.sentence == "defaultNumberOfNamespaceBundles is 4, and the cluster has 5 brokers"
     assert rule.find(case(1, 2, 3, 4)) is None
 
 
@@ -70,7 +70,7 @@ def test_a_broker_with_all_topics_it_may_have_is_named() -> None:
     full = BrokerRow("full:8080", topics=50_001)
     found = rule.find(case(50, brokers=[full]))
     assert found is not None
-    assert found.sentence == "1 of 2 brokers have more than 50,000 topics, full:8080 for one"
+    assert found.sentence == "more than 50,000 topics on 1 of 2 brokers (full:8080)"
     assert rule.find(case(50, brokers=[full], settings=found.change)) is None
     fuller = case(50, brokers=[full, BrokerRow("fuller:8080", topics=120_000)])
     found = rule.find(fuller)

@@ -16,7 +16,7 @@ TRAFFIC = (10.0, 10.0, 1e6, 1e6)
         (
             load_reports.network_speed_is_known,
             BrokerRow("b:8080", bandwidth_in=(900, 0), traffic=TRAFFIC),
-            "1 of 2 brokers report no speed, b:8080 for one",
+            "no network speed on 1 of 2 brokers (b:8080)",
         ),
         (
             load_reports.network_speed_is_plausible,
@@ -61,13 +61,13 @@ ALL_ZERO = {
         (
             load_reports.statistics_keep_up_with_cycles,
             {"statsUpdateFrequencyInSecs": "180"},
-            "statistics are updated every 180 s, a cycle takes 1 min",
+            "statistics are updated every 180 s, and a cycle takes 1 min",
             {},
         ),
         (
             load_reports.usage_keeps_up_with_cycles,
             {"loadBalancerHostUsageCheckIntervalMinutes": "5"},
-            "brokers measure every 5 min, a cycle takes 1",
+            "brokers measure every 5 min, and a cycle takes 1 min",
             {},
         ),
         (
@@ -79,13 +79,13 @@ ALL_ZERO = {
         (
             load_reports.reports_arrive_within_the_grace_period,
             {"loadBalancerReportUpdateMaxIntervalMinutes": "60"},
-            "an unchanged broker reports every 60 min, the grace period is 30",
+            "an unchanged broker reports every 60 min, and the grace period is 30 min",
             {},
         ),
         (
             load_reports.load_data_outlives_reports,
             {"loadBalancerBrokerLoadDataTTLInSeconds": "60"},
-            "load data is valid for 60 s, an unchanged broker reports every 15 min",
+            "load data is valid for 60 s, and an unchanged broker reports every 15 min",
             {"load_manager": "extensible"},
         ),
     ],
@@ -109,7 +109,7 @@ def test_direct_memory_that_decides_is_named() -> None:
     full = BrokerRow("b:8080", cpu=(10, 100), direct_memory=(90, 100))
     found = rule.find(case(50, brokers=[full], settings={weight: "1"}))
     assert found is not None
-    assert found.sentence == "direct memory decides the usage of 1 of 2 brokers, b:8080 for one"
+    assert found.sentence == "direct memory decides the usage of 1 of 2 brokers (b:8080)"
     assert rule.find(case(50, brokers=[full], settings=found.change)) is None
     assert rule.find(case(50, settings={weight: "1"})) is None
 

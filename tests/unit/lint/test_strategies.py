@@ -186,7 +186,7 @@ def test_a_dynamic_shedder_counts_after_a_restart_only_though_every_broker_repor
     dynamic = {"loadBalancerLoadSheddingStrategy": PACKAGE + "AvgShedder"}
     found = rule.find(case(50, shedder="AvgShedder", dynamic=dynamic))
     assert found is not None
-    assert "AvgShedder is set dynamically: a leader that started before still sheds" in found.sentence
+    assert "AvgShedder is set dynamically: a leader that started before that still uses" in found.sentence
     assert rule.find(case(50, shedder="AvgShedder")) is None
 
 

@@ -57,26 +57,26 @@ APART = (broker("busy:8080", 90, 3, 3000), broker("idle:8080", 10, 1, 10))
             thresholds.history_follows_the_load,
             (50,),
             {"loadBalancerHistoryResourcePercentage": "0.98"},
-            "half of a change shows after 34 minutes, the grace period is 30",
+            "half of a change shows after 34 min, and the grace period is 30 min",
         ),
         (
             thresholds.history_follows_the_load,
             (50,),
             {"loadBalancerSheddingGracePeriodMinutes": "5"},
-            "half of a change shows after 7 minutes, the grace period is 5",
+            "half of a change shows after 7 min, and the grace period is 5 min",
         ),
         (
             thresholds.history_follows_the_load,
             (50,),
             {"loadBalancerHistoryResourcePercentage": "1"},
-            "the first sample counts for ever",
+            "smoothed usage never changes: only the first sample counts",
         ),
         (thresholds.some_broker_has_room, (90, 95), {}, "all 2 brokers are above 85%, the least busy at 90.0%"),
         (
             thresholds.grace_period_covers_cycles,
             (50,),
             {"loadBalancerSheddingGracePeriodMinutes": "1"},
-            "the grace period is 1 minutes, a cycle 1",
+            "the grace period is 1 min, and a cycle takes 1 min",
         ),
     ],
 )
@@ -118,21 +118,21 @@ def test_no_percentage_helps_where_only_more_brokers_do(usages: Sequence[float])
             "OverloadShedder",
             (broker("busy:8080", 80, 3), broker("idle:8080", 10, 1)),
             {},
-            "busy:8080 is at 80.0%, the mean is 45.0%: nothing happens below 85%",
+            "busy:8080 is at 80.0% and the mean is 45.0%, but nothing is shed below 85%",
         ),
         (
             thresholds.uniform_minimum_is_reached,
             "UniformLoadShedder",
             APART,
             {},
-            "20% of that is 598, below minUnloadMessage=1,000",
+            "20% of that is 598 msg/s, below minUnloadMessage=1,000",
         ),
         (
             thresholds.avg_minimum_is_reached,
             "AvgShedder",
             APART,
             {},
-            "are 80 points apart, but 598 msg/s",
+            "are 80 points apart, but what would move, 598 msg/s",
         ),
         (thresholds.avg_shedder_moves_half, "AvgShedder", APART, {}, "maxUnloadPercentage is 0.2"),
     ],
@@ -156,7 +156,7 @@ def test_a_minimum_that_hides_an_imbalance_is_named_and_its_change_mends_it(
         ({"loadBalancerAvgShedderHighThreshold": "15"}, "the high threshold, 15, is not above the low one, 15"),
         (
             {"loadBalancerAvgShedderHitCountHighThreshold": "8"},
-            "a difference of 40 points must last 8 cycles, one of 15 points 8",
+            "a difference of 40 points must last 8 cycles, one of only 15 points 8",
         ),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_target_that_usage_cannot_deviate_by_is_named() -> None:
     rule = thresholds.target_deviation_can_be_exceeded
     found = rule.find(case(4, 2, load_manager="extensible"))
     assert found is not None
-    assert "at a mean of 3.0% usage can't deviate by more than 0.17, the target is 0.25" in found.sentence
+    assert "at a mean of 3.0% usage can't deviate by more than 0.17, and the target is 0.25" in found.sentence
     assert rule.find(case(4, 2, load_manager="extensible", settings=found.change)) is None
     assert rule.find(case(60, 40, load_manager="extensible")) is None
 
@@ -208,7 +208,7 @@ def test_too_few_top_bundles_are_named_with_the_number_that_suffices() -> None:
     rule = thresholds.top_bundles_are_enough
     found = rule.find(case(80, 10, bundles=many_bundles(64), load_manager="extensible"))
     assert found is not None
-    assert "can give 14% of its throughput; evening it out with b2:8080 takes 44%" in found.sentence
+    assert "have at most 14% of its throughput to move; closing the gap to b2:8080 takes 44%" in found.sentence
     changed = case(80, 10, bundles=many_bundles(64), load_manager="extensible", settings=found.change)
     assert rule.find(changed) is None
     assert rule.find(case(80, 10, bundles=many_bundles(8), load_manager="extensible")) is None
@@ -241,7 +241,7 @@ def test_a_limit_of_zero_is_named(of: dict[str, Any], key: str) -> None:
     rule = thresholds.shedder_may_move_something
     found = rule.find(case(50, settings={key: "0"}, **of))
     assert found is not None
-    assert f"{key} is 0" in found.sentence
+    assert found.sentence.endswith(f" moves nothing with {key}=0")
     assert rule.find(case(50, **of)) is None
 
 
