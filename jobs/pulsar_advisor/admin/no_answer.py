@@ -35,7 +35,7 @@ def no_answer(address: str, error: Exception, connection: AdminConnection, given
         what = f"no connection within {connection.connect_timeout_s:g} s: check host, port and firewall"
         return NoAnswer(f"{address}: {what}", unsent=True, timed_out=True)
     if isinstance(cause, urllib3.exceptions.NameResolutionError):
-        what = "host name can't be resolved: check the spelling, or run where it is known"
+        what = "host name can't be resolved: check the spelling, or run on a machine that can resolve it"
         return NoAnswer(f"{address}: {what}", unsent=True)
     if isinstance(cause, urllib3.exceptions.NewConnectionError):
         what = "connection refused" if "refused" in str(cause) else "no connection"

@@ -173,7 +173,7 @@ class AccessToken:
         except TooLarge as error:
             raise NoToken(str(error)) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            raise _TryAgain(f"{where}: no response: check the URL and that it can be reached from here") from error
+            raise _TryAgain(f"{where}: no answer: check the URL and that it can be reached from here") from error
         if status == 429 or status >= 500:
             raise _TryAgain(f"{where}: returned {status}: try again later")
         if status != 200:

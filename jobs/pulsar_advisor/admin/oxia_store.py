@@ -64,7 +64,7 @@ class OxiaStore:
         if found is None or not found.assignments:
             raise ClusterUnreachable(f"{self._connection.name}: no such namespace: see the brokers' metadataStoreUrl")
         if len(found.assignments) > _MOST_SHARDS:
-            raise self._strange(f"it lists {len(found.assignments):,} shards, over {_MOST_SHARDS:,}")
+            raise self._strange(f"it lists {len(found.assignments):,} shards, more than {_MOST_SHARDS:,}")
         for shard in found.assignments:
             if grpc_target(shard.leader) is None:
                 leader = plain(str(shard.leader))[:_LONGEST_QUOTE]

@@ -71,7 +71,7 @@ def _profile(file: Path, name: str, fields: Fields) -> Profile:
     place = {key: fields.get(key) for key in _PLACE}
     for key, value in place.items():
         if value is not None and not isinstance(value, str):
-            raise UsageError(f"{file}: profiles.{name}.{key} is not a text: give a quoted string")
+            raise UsageError(f"{file}: profiles.{name}.{key} is not a string: put it in quotes")
     root = place.pop("root")
     connection = {key: value for key, value in fields.items() if key not in _PLACE}
     try:

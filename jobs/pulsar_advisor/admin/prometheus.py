@@ -201,8 +201,8 @@ def samples_of(answer: Answer, question: Question) -> Samples:
     warnings = [one for one in decoded.warnings if not one.startswith(_OF_QUERY)]
     if warnings or decoded.is_partial:
         raise DataNotFit(
-            f"{answer.url} gave a partial result ({plain(some_of(warnings)) or 'isPartial'}): import again once all "
-            "its storage can be reached"
+            f"{answer.url} returned a partial result ({plain(some_of(warnings)) or 'isPartial'}): import again once "
+            "all its storage can be reached"
         )
     series = decoded.data.result
     number = len(series), question.window.number

@@ -368,7 +368,7 @@ class ReadClient:
 
 
 def own_answer(answer: Answer, broker: str) -> Answer:
-    """What a broker says of itself; one that a redirect led to would say it of another."""
+    """A broker's answer about itself. Raises `UnreadableAnswer` if a redirect led to another broker."""
     if WebAddress.parse(answer.url).host != broker_host(broker):
         raise UnreadableAnswer(answer.url, f"redirected from {broker}, whose own answer is needed", answer.body)
     return answer

@@ -40,7 +40,7 @@ def ended_after(seconds: float, shut_down: Callable[[], object]) -> Iterator[thr
 
 
 def shut_down(sock: socket.socket) -> None:
-    """Ends a connection in both directions, that of TLS too without a word to the other side. Raises `OSError`."""
+    """Ends a connection in both directions, with TLS too without notifying the other side. Raises `OSError`."""
     socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 

@@ -208,7 +208,9 @@ def _allowed_places(address: WebAddress) -> list[_Place]:
                 f"webhook {address.origin}: {ip} is a link-local, metadata or multicast address: not sent"
             )
         if address.scheme == "http" and not ip.is_loopback:
-            raise NotDelivered(f"webhook {address.origin}: {ip} is on another machine: give an https address")
+            raise NotDelivered(
+                f"webhook {address.origin}: {ip} is on another machine, and http isn't encrypted: give an https address"
+            )
     return [(family, place) for family, _, _, _, place in found]
 
 

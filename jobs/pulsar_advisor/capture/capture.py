@@ -276,7 +276,7 @@ def _read_by_admin_api(
     silences = [session.journal.silence_of(broker) for broker in session.brokers]
     if all(silences):
         raise ClusterUnreachable(
-            f"none of the {len(silences)} brokers responds at its own address; the first: {silences[0]}; "
+            f"no broker responds at its own address; the first of {len(silences)}: {silences[0]}; "
             "run where the brokers' web addresses can be reached"
         )
     facts = read_brokers(session)

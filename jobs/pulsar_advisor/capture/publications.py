@@ -104,7 +104,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listener:
-    """Hears both topics on threads of Pulsar's own client, from its creation until it is closed.
+    """Listens to both topics on threads of Pulsar's own client, from its creation until it is closed.
 
     `earlier` is what another process has heard, which counts as heard here.
     """

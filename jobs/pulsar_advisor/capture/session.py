@@ -65,11 +65,11 @@ def identify_in(metadata: MetadataReader) -> Identity:
     """The cluster that owns the metadata. Raises `UsageError` if it is ambiguous, `ClusterUnreachable` as above."""
     names = metadata.clusters()
     if len(names) > 1:
-        known = f"knows several clusters ({', '.join(names)})"
+        known = f"has the metadata of several clusters ({', '.join(names)})"
         raise UsageError(f"{metadata.kind} {known}: give --admin-url too, as only brokers say which is theirs")
     if not names:
         advice = "give --admin-url too, or --configuration-metadata-store"
-        raise UsageError(f"{metadata.kind} does not identify the cluster's name: {advice}")
+        raise UsageError(f"{metadata.kind} does not name the cluster: {advice}")
     brokers = some_active(tuple(metadata.active_brokers()), names[0])
     try:
         leaders = [decode(node.document, LEADER).broker_id for node in metadata.leaders()]

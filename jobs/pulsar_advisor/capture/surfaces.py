@@ -252,7 +252,7 @@ def miss_migration(session: Session, facts: BrokerFacts) -> None:
         session.journal.miss(
             "metadata_store",
             "only brokers say whether it is being migrated to another, or was, and no admin URL was given: if it was, "
-            "what is read here is of the past",
+            "what is read here is outdated",
         )
 
 

@@ -102,7 +102,7 @@ def _admin_urls(found: Examination) -> Iterator[Row]:
 def _permissions(found: Examination) -> Iterator[Row]:
     """What the credentials permit. Reading a broker's settings takes a super-user, and so does moving load."""
     if found.checks_permissions is False:
-        sentence = "the brokers check no permissions (authorizationEnabled=false): anyone who reaches them may do all"
+        sentence = "the brokers check no permissions (authorizationEnabled=false): whoever reaches them may do anything"
         yield Row("permissions", "ok", sentence)
     elif found.checks_permissions:
         yield Row("permissions", "ok", "the credentials are a super-user's: the brokers permit every verb")
@@ -121,7 +121,7 @@ def _cluster(found: Examination) -> Iterator[Row]:
     yield Row("cluster", "ok", f"cluster '{found.cluster_name}' with {count(len(found.brokers), 'broker')}")
     if "leader" not in found.lacks:
         if found.leader is None:
-            yield Row("leader", "warning", "no broker is the leader at the moment", "try again once one is elected")
+            yield Row("leader", "warning", "there is no leader at the moment", "try again once one is elected")
         else:
             yield Row("leader", "ok", f"the leader is {found.leader}")
 
@@ -305,7 +305,7 @@ def _store(found: Examination) -> Iterator[Row]:
         yield Row("metadata_store", "warning", sentence, "migrate to ZooKeeper or Oxia before an upgrade")
     if apart:
         sentence = f"the brokers keep tenants and policies in another store ({', '.join(apart)}:), and serve them"
-        yield Row("configuration_store", "ok", f"{sentence}; without them, give --configuration-metadata-store")
+        yield Row("configuration_store", "ok", f"{sentence}; without an admin URL, give --configuration-metadata-store")
     migration, kind_read = found.migration, None if answers is None else answers.kind
     if migration is not None and migration.is_under_way:
         sentence = f"the metadata store is being migrated ({plain(migration.phase)}): Pulsar defers balancing"
@@ -367,7 +367,7 @@ def _store_alone(found: Examination) -> Iterator[Row]:
     sentence = (
         "no admin URL was given: no settings of the brokers, no fresh load, no loaded topics; recommendations start "
         f"from the load reports in {answers.kind}, up to 15 minutes old (Extensible brokers write none); no splits by "
-        "load; nothing says whether the store is being migrated, or was"
+        "load; whether the store is being migrated, or was, is unknown"
     )
     yield Row("computable", "warning", sentence, "give --admin-url; `apply` requires one, and reads again")
     if not answers.has_tenants:

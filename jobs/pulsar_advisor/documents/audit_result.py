@@ -29,9 +29,8 @@ class AuditResult(Document):
         """What the known heads let the audit exclude."""
         if not self.known_heads:
             return (
-                "no head of this ledger is known that was kept elsewhere, so this can't exclude that everything was "
-                "wiped, that an older copy was put back, or that the whole chain was written anew: "
-                f"{reader().name_heads}"
+                "no head of this ledger is known that was kept elsewhere, so the audit can't exclude that the ledger "
+                f"was wiped, replaced by an older copy, or rewritten as a whole: {reader().name_heads}"
             )
         return f"compared with {count(self.known_heads, 'head')} kept elsewhere, the newest {self.newest_known_head}"
 

@@ -54,7 +54,7 @@ class Document(Part):
             if (upgrade := cls.EARLIER.get(schema)) is not None:
                 content = json.dumps(upgrade(json.loads(content))).encode()
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise StorageError(f"{name} is not JSON of a document: {error}") from error
+            raise StorageError(f"{name} is not a JSON document: {error}") from error
         if upgrade is None and schema != cls.SCHEMA:
             known = ", ".join((cls.SCHEMA, *cls.EARLIER))
             raise StorageError(f"{name} has schema {schema!r}; this release reads {known}")

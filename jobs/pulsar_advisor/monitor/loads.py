@@ -94,8 +94,8 @@ def load_in_snapshot(cluster: str, manifest: Manifest, content: Callable[[File],
                     yield from map(decoder.decode, read_lines(packed))
                 except (msgspec.MsgspecError, ZstdError, ValueError, RecursionError) as error:
                     raise DataNotFit(
-                        f"snapshot {manifest.snapshot}: {file.path} has what no capture writes ({error}): don't use "
-                        "this snapshot"
+                        f"snapshot {manifest.snapshot}: {file.path} has content that no capture writes ({error}): "
+                        "don't use this snapshot"
                     ) from error
 
     reports: dict[str, Report] = {}

@@ -94,7 +94,7 @@ def test_an_ipv6_address_is_one() -> None:
 
 def test_a_store_with_countless_shards_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oxia_store, "_MOST_SHARDS", 3)
-    with served(FakeOxia(RECORDS)) as oxia, pytest.raises(ClusterUnreachable, match="it lists 4 shards, over 3"):
+    with served(FakeOxia(RECORDS)) as oxia, pytest.raises(ClusterUnreachable, match="it lists 4 shards, more than 3"):
         read_all(oxia)
 
 

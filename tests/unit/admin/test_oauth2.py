@@ -140,7 +140,7 @@ def test_an_issuer_whose_answer_never_ends_is_given_up(
 ) -> None:
     monkeypatch.setattr(oauth2, "TIMEOUT_S", 0.2)
     monkeypatch.setattr(oauth2, "ATTEMPTS", 1)
-    with endless_heads(begin) as address, pytest.raises(NoToken, match="no response"):
+    with endless_heads(begin) as address, pytest.raises(NoToken, match="no answer"):
         AccessToken(ClientCredentials(issuer_url=address, key_file=key_file), "us/1").authorization()
 
 
@@ -184,7 +184,7 @@ def test_a_broken_issuer_is_reported_in_one_line_without_secrets(
 
 def test_an_issuer_that_is_down_is_named(key_file: Path) -> None:
     credentials = ClientCredentials(issuer_url="http://127.0.0.1:1", key_file=key_file)
-    with pytest.raises(ClusterUnreachable, match=r"^OAuth2 issuer http://127\.0\.0\.1:1: no response: check the URL"):
+    with pytest.raises(ClusterUnreachable, match=r"^OAuth2 issuer http://127\.0\.0\.1:1: no answer: check the URL"):
         AccessToken(credentials, "us/1").authorization()
 
 

@@ -70,7 +70,7 @@ def test_an_unknown_profile_is_answered_with_the_known_ones(profiles: dict[str, 
         ("[profiles", "can't be read as TOML"),
         ("[profile.x]\n", "unknown key 'profile': expected"),
         ("[profiles]\nx = 1\n", "a profile must be a table"),
-        ("[profiles.x]\nroot = 1\n", "profiles.x.root is not a text: give a quoted string"),
+        ("[profiles.x]\nroot = 1\n", "profiles.x.root is not a string: put it in quotes"),
         ('[profiles.x]\nroot = "~no-such-user"\n', "profiles.x.root: there is no home directory for ~no-such-user"),
         (None, "there is no config file"),
     ],
@@ -86,7 +86,7 @@ def test_an_unusable_config_file_is_named(tmp_path: Path, content: str | None, m
 
 def test_a_ledger_that_is_a_table_does_not_show_its_password(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('[profiles.x]\nledger = { url = "postgresql://a:hunter2@db/x" }\n')
-    with pytest.raises(UsageError, match=r"profiles\.x\.ledger is not a text") as error:
+    with pytest.raises(UsageError, match=r"profiles\.x\.ledger is not a string") as error:
         read_profiles(tmp_path / "config.toml")
     assert "hunter2" not in str(error.value)
 

@@ -265,5 +265,5 @@ def test_an_answer_in_part_is_refused(part: dict[str, object], says: str | None)
     if says is None:
         assert figures(text) == [[1.0, None, None]]
     else:
-        with pytest.raises(DataNotFit, match=rf"gave a partial result \({says}\): import again"):
+        with pytest.raises(DataNotFit, match=rf"returned a partial result \({says}\): import again"):
             read(text)

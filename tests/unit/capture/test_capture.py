@@ -413,7 +413,7 @@ def broken(cluster: FakeCluster, fault: str) -> None:
         ("down", ClusterUnreachable, "connection refused"),
         ("bad token", ClusterUnreachable, "401, credentials required"),
         ("another service", ClusterUnreachable, "check that this is the admin URL of a Pulsar broker"),
-        ("addresses out of reach", ClusterUnreachable, "none of the 2 brokers responds at its own address"),
+        ("addresses out of reach", ClusterUnreachable, "no broker responds at its own address; the first of 2: "),
         ("no load manager", DataNotFit, "NoopLoadManager"),
     ],
 )

@@ -185,8 +185,11 @@ def test_whether_the_store_is_migrated_is_unknown_without_brokers(
 @pytest.mark.parametrize(
     ("clusters", "message"),
     [
-        ({"/admin/clusters/east": "{}"}, r"ZooKeeper knows several clusters \(east, live\): give --admin-url too, as"),
-        (dict.fromkeys(CONFIGURATION, ""), "ZooKeeper does not identify the cluster's name: give --admin-url too, or"),
+        (
+            {"/admin/clusters/east": "{}"},
+            r"ZooKeeper has the metadata of several clusters \(east, live\): give --admin-url too, as",
+        ),
+        (dict.fromkeys(CONFIGURATION, ""), "ZooKeeper does not name the cluster: give --admin-url too, or"),
     ],
 )
 def test_a_cluster_whose_name_is_not_sure_is_refused(

@@ -130,7 +130,7 @@ def test_a_forbidden_surface_names_the_role_it_needs(surface: str, status: str, 
     ("found", "status", "sentence"),
     [
         (healthy(checks_permissions=True), "ok", "a super-user's: the brokers permit every verb"),
-        (healthy(checks_permissions=False), "ok", "anyone who reaches them may do all"),
+        (healthy(checks_permissions=False), "ok", "whoever reaches them may do anything"),
         (healthy(lacks={"settings": Lack(401, "401")}), "problem", "capture, brokers, apply, undo and verify will be"),
     ],
     ids=["super-user", "no authorization", "lesser role"],
@@ -386,7 +386,9 @@ def test_a_store_without_the_configuration_is_not_enough_for_a_capture() -> None
 
 
 def test_a_zookeeper_that_does_not_tell_the_cluster_is_no_way_in() -> None:
-    found = Examination({}, store=StoreAnswers("ZooKeeper knows several clusters (a, b): give --admin-url too"))
+    found = Examination(
+        {}, store=StoreAnswers("ZooKeeper has the metadata of several clusters (a, b): give --admin-url too")
+    )
     assert (only(found).check, only(found).status) == ("zookeeper", "problem")
     assert diagnose(found).exit_code == 1
 

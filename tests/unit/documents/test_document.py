@@ -54,5 +54,5 @@ def test_another_version_is_refused_with_those_that_are_read() -> None:
 
 
 def test_an_earlier_version_that_lacks_what_it_should_have_is_refused() -> None:
-    with pytest.raises(StorageError, match="is not JSON of a document: 'usage_percent'"):
+    with pytest.raises(StorageError, match="is not a JSON document: 'usage_percent'"):
         Load.parsed(b'{"schema": "pulsar-advisor/load/1"}', "load.json")

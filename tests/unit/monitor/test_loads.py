@@ -97,7 +97,7 @@ def test_an_archive_whose_lines_no_capture_writes_is_named(root: Root, recorded:
         if file["surface"] == "load_reports":
             file["sha256"] = sha256_hex(content)
     (folder / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(DataNotFit, match=r"load_reports.jsonl.zst has what no capture writes"):
+    with pytest.raises(DataNotFit, match=r"load_reports.jsonl.zst has content that no capture writes"):
         load_in_snapshot(root, recorded)
 
 
