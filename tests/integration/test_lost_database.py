@@ -38,7 +38,7 @@ def test_a_run_whose_database_is_killed_at_any_instant_ends_as_an_undisturbed_on
                 assert ended.returncode in (1, 5), f"killed at instant {instant}: {ended.stderr}"
                 assert "Traceback" not in ended.stderr
                 assert "ledger postgresql+psycopg://advisor@127.0.0.1" in ended.stderr
-                assert "a run that it ended can go on" in ended.stderr
+                assert "a run that ended because of this can be resumed" in ended.stderr
             own_postgresql.start()
             if ended.returncode:
                 ended = lost.apply()

@@ -159,7 +159,7 @@ def _not_drained(plan: Plan, cluster: ClusterPort, progress: Progress, clock: Cl
             return left_on(cluster, plan.goal.brokers, clock, interruption).sentence
     except AdvisorError as error:  # the steps are done, whatever fails here
         unknown = str(error)
-    return f"can't tell whether clients use anything there: {unknown}"
+    return f"can't determine whether clients use anything there: {unknown}"
 
 
 def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock, interruption: Interruption) -> None:

@@ -38,7 +38,7 @@ from pulsar_advisor.planning.plans.to_mind import to_mind
 Form = Literal["pulsar-admin", "curl", "json"]
 
 _MISSED: Final = {
-    "modular": "the Modular load manager takes a destination as a wish; make a new plan from there",
+    "modular": "the Modular load manager treats a destination as a request; make a new plan from there",
     "simple": "make a new plan from there",
     "extensible": "make a new plan from there",
 }
@@ -88,7 +88,7 @@ def _parts(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
 def _to_mind(plan: Plan, recorded: str) -> Iterator[str]:
     """What is recorded against the plan, and the warnings that an approver would see."""
     if recorded:
-        yield f"by the ledger, {recorded}"
+        yield f"according to the ledger, {recorded}"
     yield from to_mind(plan)
     for needed in needed_consents(plan):
         yield f"{needed.sentence}."
@@ -154,7 +154,7 @@ def _head(plan: Plan, unloads: int, splits: list[Step], recorded: str) -> Iterat
     calls = f"{count(unloads + len(splits) - cuts, 'unload')}, {count(cuts, 'split')}"
     yield f"{plan.title}, cluster {plan.identity.cluster_name}, from the figures of {observed_at(plan)}"
     yield f"{digest_of(plan)}: {calls}; predicted: highest usage {usage_change(plan)}"
-    yield from (f"Mind: {line}" for line in _to_mind(plan, recorded))
+    yield from (f"Note: {line}" for line in _to_mind(plan, recorded))
     yield ""
     of_all = "all unloads in turn, with a check before and after each" if unloads else "nothing: all steps are splits"
     yield f"bash FILE             {of_all}"
@@ -162,11 +162,11 @@ def _head(plan: Plan, unloads: int, splits: list[Step], recorded: str) -> Iterat
     if splits:
         yield "bash FILE --splits    then the splits too: they can't be undone"
     if any(step.destination is None for step in plan.unloads):
-        yield "A step without a destination can't be seen to be done: to go on, name the steps that are left."
+        yield "It can't see whether a step without a destination is done: to go on, name the steps that are left."
     else:
-        yield "What is done already is skipped, so it can be run again."
-    yield "The first unexpected answer ends it."
-    yield "No approval is asked for, and the ledger gets no record: `undo` and `verify` know nothing of it."
+        yield "Steps that are done already are skipped, so it can be run again."
+    yield "It stops at the first unexpected answer."
+    yield "It asks for no approval, and the ledger gets no record, so `undo` and `verify` can't be used afterwards."
 
 
 def _one_line(text: str) -> str:

@@ -181,7 +181,7 @@ def _deviations(
             where = bundle.predicted or "another broker"
             since = f"; run {moved[bundle.bundle]} has changed it since" if bundle.bundle in moved else ""
             if bundle.bundle not in existing:
-                gone = "is no bundle of the cluster, as if split or deleted"
+                gone = "is not a bundle of the cluster any more (split or deleted?)"
                 yield f"{bundle.bundle} {gone}; predicted: on {where}{since}"
                 continue
             yield f"{bundle.bundle} is on {bundle.actual or nowhere}, predicted: {where}{since}"

@@ -313,7 +313,7 @@ def no_topics(cluster: FakeCluster) -> None:
     ("changed", "why"),
     [
         (an_isolation_policy, f"isolation policy 'shop' keeps {NAMESPACE} off {B1}"),
-        (no_topics, "no topic of the bundle is loaded: nothing would bring it back"),
+        (no_topics, "no topic of the bundle is loaded: no client would bring it back"),
     ],
 )
 def test_a_move_that_apply_would_refuse_is_left_out(
@@ -353,8 +353,8 @@ def test_a_range_whose_call_is_unresolved_is_left_out_in_other_namespaces_too(
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"load_manager": "simple"}, "the Simple load manager does not honour a destination"),
-        ({"pulsar_version": "2.11.4"}, r"Pulsar 2\.11 knows no destination of an unload"),
+        ({"load_manager": "simple"}, "the Simple load manager doesn't keep the destination"),
+        ({"pulsar_version": "2.11.4"}, r"Pulsar 2\.11 doesn't keep the destination of an unload"),
     ],
 )
 def test_without_destinations_nothing_can_be_sent_back(

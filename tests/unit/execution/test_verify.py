@@ -90,7 +90,7 @@ def test_a_child_that_does_not_exist_deviates(ledger: Ledger, done: FakeCluster)
     del done.owners[f"{NAMESPACE}/{CHILDREN[0]}"]
     result = verify(ledger, captured(done))
     assert result.deviations == (
-        f"{NAMESPACE}/{CHILDREN[0]} is no bundle of the cluster, as if split or deleted; predicted: on {B1}",
+        f"{NAMESPACE}/{CHILDREN[0]} is not a bundle of the cluster any more (split or deleted?); predicted: on {B1}",
     )
 
 

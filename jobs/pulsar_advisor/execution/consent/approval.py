@@ -140,7 +140,7 @@ def approve(
     EXPIRES.check(valid_for_s)
     require_digest(plan, digest)
     if not plan.executable_steps:
-        raise Refused("the plan has no step that could be carried out: there is nothing to approve")
+        raise Refused("the plan has no step that can be carried out: there is nothing to approve")
     require_may_run(ledger, digest, again=True)  # taking over a lost run may need another approval
     if reason := _forbidden(ledger, digest, approver.name, approver.source, policy):
         raise Refused(reason)
@@ -271,11 +271,11 @@ def _forbidden(ledger: Ledger, digest: str, approver: str, source: str, policy: 
     if source.startswith(POLICY) and (policy.automatic is None or source != policy.source):
         return f"the approval policy that approved it ({source}) is not the one in force"
     if policy.require_authenticated and not is_authenticated(source):
-        return f"no system vouches for the name {approver} ({source}), and the approval policy requires one that does"
+        return f"the approval policy requires an authenticated name, and no system authenticated {approver} ({source})"
     proposals = proposals_of_plan(ledger, digest)
     alone = not policy.separate_approver and (is_authenticated(source) or not policy.separate_system_user)
     if not proposals and (source.startswith(POLICY) or not alone):
-        return f"{digest} was never proposed: `recommend` proposes what it computes, and pulsar_rebalance a digest"
+        return f"{digest} was never proposed: `recommend` proposes its plans, pulsar_rebalance the one that it is given"
     if policy.separate_approver and any(same_person(approver, proposal.proposer) for proposal in proposals):
         return f"{approver} proposed {digest}: another person has to approve it"
     user = account(approver, source)

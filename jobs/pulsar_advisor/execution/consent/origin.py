@@ -84,12 +84,12 @@ def _differences(path: str, found: Any, computed: Any) -> Iterator[str]:
         for position, pair in enumerate(zip(found, computed, strict=True)):
             yield from _differences(f"{path}[{position}]", *pair)
     elif isinstance(found, list) and isinstance(computed, list):
-        yield f"{path} has {len(found)} entries, computed are {len(computed)}"
+        yield f"{path} has {len(found)} entries, but {len(computed)} in the computed plan"
     elif found != computed:
         texts = (json.dumps(found), json.dumps(computed))
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
         one, other = (_around(same, text) for text in texts)
-        yield f"{path} is {one}, computed is {other}"
+        yield f"{path} is {one}, but {other} in the computed plan"
 
 
 def _around(place: int, text: str) -> str:

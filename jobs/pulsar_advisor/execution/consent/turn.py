@@ -21,6 +21,7 @@ from pulsar_advisor.execution.ledger.rolls import (
     add_turn,
     has_gone_on,
     roll_under_way,
+    wait_for_roll,
 )
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
@@ -38,10 +39,10 @@ class CarriedOnElsewhere(Refused):
 
 
 def require_no_other_roll(ledger: Ledger, roll: Plan) -> None:
-    """Raise `Refused` if another roll is under way on the cluster: at its end, each gives the balancer back."""
+    """Raise `Refused` if another roll is under way on the cluster: each ends by switching the balancer on again."""
     other = roll_under_way(ledger, roll.identity.cluster_name)
-    if other not in (None, digest_of(roll)):
-        raise Refused(f"the roll {other} is under way on this cluster: wait for its end, or {reader().end_roll}")
+    if other is not None and other != digest_of(roll):
+        raise Refused(wait_for_roll(other))
 
 
 def begin_turn(
@@ -113,18 +114,18 @@ def _add_approval_of_turn(ledger: Ledger, session: Session, plan: Plan, base: Ap
 def _beyond(roll: Plan, plan: Plan, base: Approval, left: Sequence[str], moved: Mapping[str, int]) -> Iterator[str]:
     """Why the roll's approval doesn't cover a turn's plan."""
     if (plan.cluster, plan.identity.cluster_name) != (roll.cluster, roll.identity.cluster_name):
-        yield "it is of another cluster"
+        yield "it is for another cluster"
     if plan.shedder != ROLL or plan.goal is None or roll.goal is None:
-        yield "it is no roll"
+        yield "it is not a roll"
         return
     if _asked(plan) != _asked(roll) or replace(plan.goal, brokers=()) != replace(roll.goal, brokers=()):
         yield "its ceiling, limits or settings are not those of the roll"
     if plan.goal.brokers != tuple(left):
-        yield f"its order is {', '.join(plan.goal.brokers)}, and that of what is left is {', '.join(left)}"
+        yield f"its order is {', '.join(plan.goal.brokers)}, but the brokers left are {', '.join(left)}"
     if plan.snapshot < roll.snapshot or (plan.snapshot == roll.snapshot and plan != roll):
         yield f"its snapshot {plan.snapshot} is not later than the roll's"
     if other := [step.id for step in plan.steps if step.action != "unload" or step.source != left[0]]:
-        yield f"{other[0]} is no unload from {left[0]}"
+        yield f"{other[0]} is not an unload from {left[0]}"
     for needed in needed_consents(plan):
         if needed.consent.name not in base.consents:
             yield f"it needs consent ({needed.consent.flag}): {needed.sentence}"
@@ -139,7 +140,7 @@ def _moved_too_often(roll: Plan, plan: Plan, moved: Mapping[str, int]) -> Iterat
     times = Counter(moved)
     times.update(step.bundle_name for step in plan.steps if step.executable)
     if often := sorted(step.bundle_name for step in plan.steps if times[step.bundle_name] > most):
-        yield f"{often[0]} would move {times[often[0]]} times, and {most} was approved"
+        yield f"{often[0]} would move {times[often[0]]} times, more often than the approved {most}"
 
 
 def _asked(plan: Plan) -> Request:

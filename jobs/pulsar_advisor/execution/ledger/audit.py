@@ -115,7 +115,7 @@ def _plans(session: Session) -> Iterator[Row[Any]]:
 def _changed_plans(records: Iterable[PlanRecord | Row[Any]]) -> Iterator[str]:
     for record in records:
         if not is_sealed_as(str(record.document).encode(), record.digest):
-            yield f"plans/{record.digest} holds another document than the one with that digest"
+            yield f"plans/{record.digest} holds a document with another digest"
 
 
 def _changed_summaries(session: Session, records: Iterable[Row[Any]], newest_event: Mapping[str, int]) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _changed_summaries(session: Session, records: Iterable[Row[Any]], newest_eve
         elif any(getattr(summary, column) != value for column, value in expected.items()):
             yield f"plan_summaries/{summary.digest} is not what its plan and events say"
     for summary in summaries.values():
-        yield f"plan_summaries/{summary.digest} is of no plan"
+        yield f"plan_summaries/{summary.digest} belongs to no plan"
 
 
 def _missing_triggers(session: Session) -> Iterator[str]:
@@ -169,8 +169,8 @@ def _not_reached(trail: Trail, known: Sequence[ChainHead]) -> Iterator[str]:
     """The first of the known heads that the ledger doesn't hold."""
     for head in known:
         if head.event not in trail.marked:
-            yield f"event {head.event} of a known head is not there: the ledger ends with event {trail.head.event}"
+            yield f"event {head.event} of a known head is missing: the ledger ends with event {trail.head.event}"
             return
         if trail.marked[head.event] != head.chain:
-            yield f"event {head.event} is not the one of a known head: the chain was written anew"
+            yield f"event {head.event} is not that of a known head: the chain was rewritten"
             return

@@ -200,9 +200,9 @@ def take_over(
     now_ms = ledger.now_ms()
     if is_held(ledger, run):
         raise Refused(
-            f"run {run.id} is still held by process {run.pid} on {run.host}, last heard from "
+            f"run {run.id} is still held by process {run.pid} on {run.host}, last active "
             f"{max(0, now_ms - run.heartbeat_at_ms) // 1000} s ago: it can be resumed {LEASE_MS // 1000} s after the "
-            f"last sign of life; or {way_to_end(ledger, run)}"
+            f"process was last active; or {way_to_end(ledger, run)}"
         )
     with _only_active_run(ledger, run.cluster_name, approval) as session:
         taken = session.execute(
@@ -268,7 +268,7 @@ def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
     age_s = max(0, ledger.now_ms() - run.heartbeat_at_ms) // 1000
     return (
         f"run {run.id} of plan {run.digest} is active on cluster '{cluster_name}': process {run.pid} on "
-        f"{run.host}, last heard from {age_s} s ago. Wait for it; if it crashed, {ways(ledger, run)}"
+        f"{run.host}, last active {age_s} s ago. Wait for it; if it crashed, {ways(ledger, run)}"
     )
 
 

@@ -35,7 +35,7 @@ _WRITE_LOCK: Final = 7_074_216  # arbitrary, but the same for every advisor
 
 _ONCE_IT_CAN_BE_USED: Final = (
     "check its server, or its disk's space and the permissions of the file and its folder; what it has recorded is "
-    "kept, and a run that it ended can go on"
+    "kept, and a run that ended because of this can be resumed"
 )
 
 _NEWEST: Final = 1000

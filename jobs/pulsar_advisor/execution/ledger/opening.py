@@ -69,7 +69,7 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
     except OSError as error:
         raise StorageError(
             f"can't open or create ledger {without_secrets(parsed)}: {error.strerror or error}: check its disk and "
-            "permissions; to look at one that can only be read, copy it first"
+            "permissions; to read a ledger that can't be written, copy it first"
         ) from error
     if engine.dialect.name == "sqlite":
         _make_sqlite_transactional(engine)
@@ -252,5 +252,5 @@ def _require_no_held_run(connection: Connection, now_ms: Callable[[], int]) -> N
             raise StorageError(
                 f"ledger {without_secrets(connection.engine.url)} must be migrated, but run {run['id']} is still held "
                 f"by process {run['pid']} on {run['host']}, which is of an earlier release: wait until it ends, or end "
-                f"it with that release; if it crashed, try again {LEASE_MS // 1000} s after its last sign of life"
+                f"it with that release; if it crashed, try again {LEASE_MS // 1000} s after it was last active"
             )

@@ -19,6 +19,7 @@ from pulsar_advisor.execution.ledger.runs import is_held, kind_of_end
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.plans.goal import ROLL
+from pulsar_advisor.model.text.reader import reader
 
 TURN_BEGUN: Final = "turn begun"
 _DRAINED: Final = "broker drained"
@@ -176,7 +177,7 @@ def record_end(ledger: Ledger, roll: str, why: str) -> None:
 
 
 def give_up(ledger: Ledger, roll: str) -> None:
-    """Record that whatever carried the roll on has ended, unless the roll is over: the balancer comes back."""
+    """Record that the process of a roll that isn't over has ended: the balancer is switched on again."""
     with ledger.writing() as session:
         recorded = _recorded(session, roll)
         if recorded.turns and recorded.ended is None and not recorded.is_given_up:
@@ -248,6 +249,11 @@ def roll_under_way(ledger: Ledger, cluster_name: str) -> str | None:
         digest = session.scalars(newest).one_or_none()
     roll = None if digest is None else roll_of_plan(ledger, digest)
     return roll if roll is not None and goes_on(ledger, roll) else None
+
+
+def wait_for_roll(roll: str) -> str:
+    """Why nothing else may be carried out on a cluster while this roll is under way, and what to do."""
+    return f"the roll {roll} is under way on this cluster: wait for its end, or {reader().end_roll}"
 
 
 def open_rolls(ledger: Ledger, cluster: str) -> Sequence[str]:

@@ -53,7 +53,7 @@ def why_not_as_sealed(seals: Sequence[Seal], snapshot: str, stage: str, found: s
     if sealed is None:
         return found and f"this ledger has no seal of what `{stage}` wrote about snapshot {snapshot}"
     if found is None:
-        return f"what `{stage}` wrote about snapshot {snapshot} is no longer there"
+        return f"what `{stage}` wrote about snapshot {snapshot} no longer exists"
     if found != sealed.sha256:
         raise Refused(
             f"what `{stage}` wrote about snapshot {snapshot} was changed since: its SHA-256 is {found}, but "

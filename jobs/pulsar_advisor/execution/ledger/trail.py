@@ -113,5 +113,5 @@ class Trail:
 def _broken(event: int, kind: str, before: int) -> str:
     """Why the chain breaks here. A gap that the chain spans isn't a break: it dates from before the chain existed."""
     if event != before + 1:
-        return f"event {before + 1} is missing: the next one there is has number {event}"
-    return f"event {event} ('{kind}') was changed, moved or put in: its chain hash is another"
+        return f"event {before + 1} is missing: the next event has number {event}"
+    return f"event {event} ('{kind}') was changed, moved or inserted: its chain hash differs"

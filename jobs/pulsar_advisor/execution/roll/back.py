@@ -10,7 +10,7 @@ from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPo
 from pulsar_advisor.execution.ledger.rolls import RollTurn
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.text.reader import reader
-from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.model.text.some_of import some_of
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ def _not_yet(drained: Drained, cluster: RestartPort, leaders_view: LeadersView) 
         left_s = cluster.publishes_within_s() - drained.since_s
         if left_s > 0:
             yield (
-                "what the leader knows can't be seen here (only in a Modular cluster's ZooKeeper), so "
-                f"brokers get {count(math.ceil(left_s / 60), 'more minute')} to publish it"
+                "the reports that the leader has can't be read here (only in a Modular cluster's ZooKeeper), so "
+                f"brokers get {math.ceil(left_s / 60)} more min to publish theirs"
             )
         return
     if broker not in known or known[broker].started_at_ms != now_ms:
@@ -55,4 +55,4 @@ def _not_yet(drained: Drained, cluster: RestartPort, leaders_view: LeadersView) 
         moved = {bundle for bundle, to in drained.destinations.items() if to == receiver}
         unknown = moved & cluster.owned_bundles(receiver) - (known[receiver].bundles if receiver in known else set())
         if unknown:
-            yield f"the leader doesn't know yet that {receiver} has {some_of(unknown)}"
+            yield f"the leader has no report of {receiver} yet that lists {some_of(unknown)}"

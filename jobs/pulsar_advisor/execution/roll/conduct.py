@@ -48,7 +48,13 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.back import Drained, not_yet
 from pulsar_advisor.execution.roll.progress import Progress, moves_in_all, progress_of
 from pulsar_advisor.execution.run.emptied import left_on
-from pulsar_advisor.execution.run.guard import left_off, restore_what_was_left, wait_until_settled, why_not_off
+from pulsar_advisor.execution.run.guard import (
+    NOT_RESTORED,
+    left_off,
+    restore_what_was_left,
+    wait_until_settled,
+    why_not_off,
+)
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
 from pulsar_advisor.execution.run.preconditions import foreign, stale
 from pulsar_advisor.execution.run.steering import left_open
@@ -69,7 +75,7 @@ _IN_WORDS: Final = {
     "planned": "not drained yet",
     "moving": "being drained",
     "stopped": "drained in part",
-    "moved": "drained but for what came to it meanwhile",
+    "moved": "drained except for bundles that came meanwhile",
     "drained": "drained, and waits for its restart",
 }
 
@@ -283,7 +289,7 @@ def mind_the_balancer(roll: Roll) -> None:
             is_expected = recorded.ended is not None or recorded.pause is not None
             restore_what_was_left(roll.ledger, name, roll.cluster, roll.progress, roll.clock, is_expected=is_expected)
     except AdvisorError as error:  # must not hide why the block ended
-        roll.progress(f"ATTENTION: the cluster's own balancer could not be switched on again: {error}")
+        roll.progress(f"{NOT_RESTORED}: {error}")
 
 
 def require_roll(ledger: Ledger, plan: Plan) -> None:
@@ -391,7 +397,9 @@ def _begun(roll: Roll, seen: Progress, planned_by: Person) -> ApplyResult:
     """Plan a turn and carry it out; a run that it had before ends for good once there is a plan."""
     left = leader_last(seen.left, roll.cluster.leader())
     if absent := sorted({*left} - roll.cluster.active_brokers()):
-        raise Refused(f"{some_of(absent)} is not active: bring it back first, or end the roll and make a new one")
+        are, them = ("is", "it") if len(absent) == 1 else ("are", "them")
+        todo = f"bring {them} back first, or end the roll and make a new one"
+        raise Refused(f"{some_of(absent)} {are} not active: {todo}")
     plan, not_computed_here = _plan_of_turn(roll, seen, left)
     turn = RollTurn(
         broker=left[0],

@@ -126,7 +126,7 @@ def _sentence(seen: Progress, roll: Plan, *, approved: bool) -> str:
     if seen.recorded.pause is not None:
         return f"the roll is {seen.recorded.pause}; to continue: {command}"
     if seen.recorded.is_given_up:
-        return f"what carried on the roll has ended, so the cluster's own balancer may be on; to continue: {command}"
+        return f"the roll's process has ended, so the cluster's own balancer may be on; to continue: {command}"
     if seen.turn is None:
         return f"next: {command}" if seen.left else f"every broker was restarted: {command} ends the roll"
     broker = seen.turn.broker
@@ -137,7 +137,7 @@ def _sentence(seen: Progress, roll: Plan, *, approved: bool) -> str:
     if seen.state == "moving":
         return f"{broker} is being drained"
     if seen.state == "stopped" and seen.run is not None:
-        why = f": {seen.run.sentence}" if seen.run.sentence else ", its process is gone"
+        why = f": {seen.run.sentence}" if seen.run.sentence else ": its process has ended"
         return f"the turn of {broker} stopped{why}. Check it, then: {command}, or with --anew to plan the turn again"
     if seen.state == "moved":
         return f"the moves of {broker} are done; to check that nothing is left there: {command}"

@@ -46,6 +46,7 @@ identifies the guard's value, and any other `false` was set by somebody else."""
 _EARLIER_OFF: Final = "false"
 """How releases up to 0.1 spelled it (`SwitchedOff.written` is None), indistinguishable from anyone else's."""
 
+NOT_RESTORED: Final = "ATTENTION: the cluster's own balancer could not be switched on again"
 TAKES_EFFECT_S: Final = 5
 """How long brokers get to apply a changed setting; real ones took under a second."""
 _POLL_S: Final = 0.5
@@ -87,12 +88,12 @@ class Guard:
             try:
                 self._end()
             except Exception as error:  # must not hide why the run ended; the ledger records what is still off
-                self._note(f"ATTENTION: the cluster's own balancer could not be switched on again: {error}")
+                self._note(f"{NOT_RESTORED}: {error}")
 
     def gone(self) -> str | None:
         """Why the cluster's own balancer isn't kept off any more, or None."""
         why = why_not_off(self.cluster, self.clock)
-        return None if why is None else f"the guard is gone: {why} during the run"
+        return None if why is None else f"the guard is gone: {why}"
 
     def _switch_off(self, setting: str) -> None:
         open_ones = switched_off(self.ledger, self.run.cluster_name)
@@ -150,7 +151,7 @@ class Guard:
         runs = {self.run.id, *self.turns_before}
         ours = [switch for switch in switched_off(self.ledger, self.run.cluster_name) if switch.run in runs]
         for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
-            self._note(f"{setting} was given back by another process before the run ended: `runs` shows when")
+            self._note(f"{setting} was restored by another process before the run ended: `runs` shows when")
         for switch in ours:
             try:
                 self._put_back(switch)
@@ -260,8 +261,8 @@ def _is_kept(ledger: Ledger, switch: SwitchedOff) -> bool:
 def warning(switch: SwitchedOff, cluster_name: str) -> str:
     """A warning for a person: which setting is off, since which run, and its previous value."""
     return (
-        f"ATTENTION: {switch.setting} of cluster '{cluster_name}' was switched off by run {switch.run} and not put "
-        f"back (it was {_value(switch.before)})"
+        f"ATTENTION: {switch.setting} of cluster '{cluster_name}' was switched off by run {switch.run} and not "
+        f"restored (it was {_value(switch.before)})"
     )
 
 
@@ -288,18 +289,18 @@ def why_not_off(cluster: ClusterPort, clock: Clock) -> str | None:
     for setting in GUARDED:
         if not _is_off(now := _seen(cluster, setting, _is_off, clock)):
             return (
-                f"{setting} is {_value(now)} since somebody, or another process, switched the cluster's own balancer "
-                "on again"
+                f"{setting} is {_value(now)}, as somebody, or another process, switched the cluster's own balancer on "
+                "again"
             )
     return None
 
 
 def _may_act(switch: SwitchedOff) -> str:
-    return f"the call that switches {switch.setting} off may still act, as no answer to it is known"
+    return f"the call that switches {switch.setting} off got no answer, and may still take effect"
 
 
 def _look_later(switch: SwitchedOff) -> str:
-    return f"ATTENTION: {_may_act(switch)}: look in two minutes, with {reader().restore_balancer}"
+    return f"ATTENTION: {_may_act(switch)}: look again in two minutes, with {reader().restore_balancer}"
 
 
 def _restore(
@@ -342,12 +343,15 @@ def _restore_once(
     if switch.written is None and decided_by is None and now == _EARLIER_OFF:
         return say(
             f"ATTENTION: {setting} is '{now}', set by run {switch.run} or by someone since (earlier releases "
-            f"left no mark of their own). To put it back or leave it: {reader().decide_about_balancer}"
+            f"left no mark of their own). To restore or leave it: {reader().decide_about_balancer}"
         )
     if now == ours:
         reply, now = _set(cluster, setting, ours, before, clock, lambda _last: is_ours())
         if now == ours:
-            return say(f"ATTENTION: {setting} is still {_value(now)}: {reply.in_words}; put back {_value(before)}")
+            return say(
+                f"ATTENTION: {setting} is still {_value(now)}: {reply.in_words}; it was {_value(before)}: try again "
+                f"with {reader().restore_balancer}"
+            )
     how = f", as {decided_by} decided" if decided_by else ""
     is_theirs = now != before
     if not (is_theirs and _is_off(now)):
@@ -357,7 +361,7 @@ def _restore_once(
         if behind and now is None and instead is not None and cluster.override(setting) is None:
             _, now = _set(cluster, setting, None, instead, clock, lambda _last: is_ours())
             behind = _lagging(switch, now, cluster, clock)
-            how += ", set instead of deleted, which the brokers don't notice (apache/pulsar#22673)"
+            how += ", set instead of deleted, as brokers don't notice a deletion (apache/pulsar#22673)"
         if behind:
             return say(
                 f"ATTENTION: {setting} is {_value(now)} again, and still off in the memory of {some_of(behind)}: "

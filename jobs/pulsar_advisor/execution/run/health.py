@@ -25,7 +25,8 @@ def check_approval(run: OngoingRun, after_s: float = 0.0) -> None:
 
     A pause that outlasts the approval isn't waited for: it would keep the cluster's own balancer off for nothing.
     """
-    pause_ms, by_then = round(1000 * after_s), f"the next call has to wait {after_s:g} s, by then " if after_s else ""
+    by_then = f"the next call has to wait {after_s:g} s, and by then " if after_s else ""
+    pause_ms = round(1000 * after_s)
     approvals = approvals_of_plan(run.ledger, run.held.digest)
     if any(row.id == run.approval.id and row.withdrawn_at_ms is not None for row in approvals):
         raise Stop(f"the approval of {run.approval.approver} was withdrawn")

@@ -37,10 +37,12 @@ def failed(run: OngoingRun, step: Step, why: str) -> None:
 def unresolved(run: OngoingRun, step: Step, why: str) -> NoReturn:
     """The cluster doesn't show the outcome of a call. Raises `Stop`."""
     _conclude(run, step, "unresolved", why)
-    until = ""
+    beware = ""
     if leaves_destination(run.plan, step):
-        until = f"do not unload any bundle of range {step.bundle} in any namespace until that is settled, and "
-    raise Stop(f"{step.id} is unresolved: {why}; {until}look at {step.bundle_name} before the run goes on or is ended")
+        beware = f". Until its outcome is known, do not unload any bundle of range {step.bundle} in any namespace"
+    raise Stop(
+        f"{step.id} is unresolved: {why}{beware}; check {step.bundle_name} before the run goes on, or is ended for good"
+    )
 
 
 def had_no_effect(run: OngoingRun, step: Step) -> None:

@@ -155,9 +155,9 @@ def no_destination(plan: Plan) -> str | None:
 
 def _no_destination(load_manager: str, release: tuple[int, ...]) -> str | None:
     if load_manager == "simple":
-        return "the Simple load manager does not honour a destination"
+        return "the Simple load manager doesn't keep the destination of an unload"
     if release < _DESTINATION_SINCE:
-        return f"Pulsar {'.'.join(map(str, release))} knows no destination of an unload (it came with 3.0)"
+        return f"Pulsar {'.'.join(map(str, release))} doesn't keep the destination of an unload (3.0 and later do)"
     return None
 
 
@@ -177,7 +177,7 @@ def _malformed_split(step: Step, lower: int, upper: int, load_manager: str, rele
         cuts = [lower, *positions, upper]
         children = tuple(format_range(*pair) for pair in pairwise(cuts))
         if step.children != children:
-            yield f"the children {', '.join(step.children)} are not what the boundaries give: {', '.join(children)}"
+            yield f"the children {', '.join(step.children)} are not those of the boundaries: {', '.join(children)}"
     if load_manager == "extensible" and len(positions) != 1:
         yield f"the Extensible load manager splits in two only, not at {len(positions)} boundaries"
     if release < SPECIFIED_POSITIONS_SINCE and positions != [lower + (upper - lower) // 2]:
@@ -206,7 +206,7 @@ def stale(plan: Plan, max_age_s: int, *now_ms: int) -> str | None:
         )
     if min(ages_s) < -_CLOCK_TOLERANCE_S:
         return (
-            f"the snapshot {observed_at(plan)} lies {lasting(-min(ages_s))} in the future: check the clocks of "
+            f"the snapshot {observed_at(plan)} is {lasting(-min(ages_s))} in the future: check the clocks of "
             "this machine, of the one that captured it, and of the ledger's database"
         )
     return None
@@ -219,7 +219,7 @@ def from_the_future(run: Run, steps: Iterable[StepRecord], now_ms: int) -> str |
     if ahead_s <= _LEDGER_CLOCK_TOLERANCE_S:
         return None
     return (
-        f"the ledger's last entry about run {run.id} lies {lasting(ahead_s)} in the future: the clock of the machine "
+        f"the ledger's last entry about run {run.id} is {lasting(ahead_s)} in the future: the clock of the machine "
         "that keeps the ledger was set back; set it, or wait that long"
     )
 
@@ -237,9 +237,9 @@ def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> st
             "check the admin URL"
         )
     known = frozenset(plan.identity.broker_ids)
-    if 2 * len(known & active_brokers) < len(known):
+    if 2 * (active := len(known & active_brokers)) < len(known):
         return (
-            f"of the {len(known)} brokers of the plan only {len(known & active_brokers)} are active here "
+            f"only {active} of the plan's {len(known)} brokers {'is' if active == 1 else 'are'} active here "
             f"({some_of(active_brokers)}): this is another cluster named '{cluster_name}', or one that was "
             f"rebuilt; {NEW_PLAN}"
         )
@@ -257,13 +257,13 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
         why = "somebody split a bundle" if is_split else "it was created again, with other bundles"
         yield f"the boundaries of {step.namespace} have changed at {', '.join(changed)}: {why}"
     elif found.owner is None:
-        yield "the bundle has no owner; unowned bundles are never moved: a leftover destination could hit another one"
+        yield "the bundle has no owner, so it is not moved: its destination could be applied to another bundle"
     elif found.owner != owner:
         yield f"the bundle is on {found.owner}, not on {owner} any more"
     if step.action == "unload" and found.topics == 0:
-        yield "no topic of the bundle is loaded: nothing would bring it back"
+        yield "no topic of the bundle is loaded: no client would bring it back"
     if step.action == "split" and found.topics < 2:
-        yield f"the bundle has {count(found.topics, 'topic')}, and fewer than two can't be parted"
+        yield f"the bundle has {count(found.topics, 'topic')}, and a split needs two"
     if step.action == "unload":
         yield from filter(None, (_in_the_way(step, call) for call in found.open_calls))
     if step.destination is not None:
@@ -272,10 +272,10 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
 
 def _in_the_way(step: Step, call: OpenCall) -> str | None:
     """Why an unload must not be sent while a call is open; None if it may."""
-    what = f"what became of {call.bundle} in run {call.run} is not resolved"
+    what = f"the outcome of a call about {call.bundle} in run {call.run} is unknown"
     if call.leaves_destination and call.bundle.endswith(f"/{step.bundle}"):
         return (
-            f"{what}, and a destination may still wait on the leader for any bundle of that range: first {call.to_do}"
+            f"{what}, and its destination may still wait on the leader for any bundle of that range: first {call.to_do}"
         )
     return f"{what}: first {call.to_do}" if call.bundle == step.bundle_name else None
 
@@ -287,8 +287,8 @@ def _destination_differences(namespace: str, destination: str, found: Found) -> 
         yield reason
     if found.peers_at_destination > found.peers_at_source:
         yield (
-            f"the destination {destination} has bundles of {found.peers_at_destination} other namespaces of the same "
-            f"anti-affinity group, the source of {found.peers_at_source}"
+            f"the destination {destination} has bundles of {count(found.peers_at_destination, 'other namespace')} of "
+            f"the same anti-affinity group, and the source of {found.peers_at_source}"
         )
 
 

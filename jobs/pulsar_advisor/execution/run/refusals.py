@@ -10,7 +10,7 @@ from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
-from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, roll_under_way
+from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, roll_under_way, wait_for_roll
 from pulsar_advisor.execution.ledger.runs import is_parked, unfinished_run
 from pulsar_advisor.execution.ledger.steps import has_open_call, is_left, steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run
@@ -39,9 +39,9 @@ def reasons_to_refuse(
         over = f"which is over, {ended}: {NEW_PLAN}"
         yield f"the plan is {what}{f', {over}' if ended else f': {reader().go_on_with_roll.format(digest=short(of))}'}"
     if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
-        yield f"the roll {roll} is under way on this cluster: wait for its end, or {reader().end_roll}"
+        yield wait_for_roll(roll)
     if not plan.executable_steps and options.turns_before is None:
-        yield "the plan has no step that could be carried out"
+        yield "the plan has no step that can be carried out"
     unfinished = unfinished_run(runs)
     is_turn = options.turns_before is not None
     turn_again = ""

@@ -68,7 +68,7 @@ def _conclude_split(
     if _is_split(step, seen):
         return (yield from _confirm_split(run, step))
     if is_open and has_bundle(seen, step.bundle):
-        unresolved(run, step, f"the new boundaries did not show{answered}")
+        unresolved(run, step, f"the new boundaries did not appear{answered}")
     if seen == before:
         return failed(run, step, f"the boundaries have not changed{answered}")
     if not seen:
@@ -84,7 +84,7 @@ def _confirm_split(run: OngoingRun, step: Step) -> Waits[None]:
     if isinstance(seen, Unread):
         unresolved(run, step, f"whether the new boundaries stayed can't be read, {seen.why}")
     if not _is_split(step, seen):
-        return failed(run, step, "the new boundaries showed, but did not stay")
+        return failed(run, step, "the new boundaries appeared, but did not stay")
     owners = [find_owner(run.cluster, step.namespace, child, [step.source]) for child in step.children]
     note_cut_short(run, step, end_s)
     at = ", ".join(f"{child} on {owner or 'no broker'}" for child, owner in zip(step.children, owners, strict=True))

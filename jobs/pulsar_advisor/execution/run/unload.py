@@ -75,7 +75,7 @@ def unload(
         if _is_clean_rejection(reply, step) and _is_still(run, step, at):
             why = f"refused by the cluster: {reply}"
             if is_open:
-                unresolved(run, step, f"{why}; what became of the call before is not known")
+                unresolved(run, step, f"{why}; the outcome of the call before is unknown")
             return failed(run, step, why)
         deadline_s = deadline_of(run, sent_at_s, reply)
         owner = yield from _await_owner(run, step, topic, deadline_s, answered=reply.status == NO_CONTENT)
@@ -116,7 +116,7 @@ def settle_unload(run: OngoingRun, step: Step, record: StepRecord, until_s: floa
     else:
         why = f"the bundle is on {owner}, neither where it was nor where it should go"
         if record.attempts > 1 and leaves_destination(run.plan, step):
-            unresolved(run, step, f"{why}; which of {record.attempts} calls brought it there is not known")
+            unresolved(run, step, f"{why}; which of {record.attempts} calls brought it there is unknown")
         failed(run, step, why)
     return True
 
@@ -234,7 +234,7 @@ def _unowned(run: OngoingRun, step: Step, owner: Unread | None) -> str:
     boundaries = seen_by(lambda: run.cluster.boundaries(step.namespace))
     if isinstance(boundaries, Unread) or has_bundle(boundaries, step.bundle):
         return "no broker has taken the bundle over"
-    return "the bundle is no more: it was split, or its namespace was deleted"
+    return "the bundle no longer exists: it was split, or its namespace was deleted"
 
 
 def _arrived(owner: Owner, step: Step) -> TypeGuard[str]:

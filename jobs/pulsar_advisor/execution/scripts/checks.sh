@@ -20,11 +20,11 @@ for word in "$@"; do
 done
 age_s=$(($(date +%s) - TAKEN_AT))
 [ "$age_s" -ge -300 ] || stop "the figures are from $((-age_s / 60)) min in the future: check this machine's clock"
-[ "$age_s" -le "$MAX_AGE_S" ] || stop "the figures are $age_s s old, MAX_AGE_S=$MAX_AGE_S: make a new plan, or set it"
+[ "$age_s" -le "$MAX_AGE_S" ] || stop "the figures are $age_s s old, more than MAX_AGE_S=$MAX_AGE_S: make a new plan, or raise it"
 
 owns() { # BROKER BUNDLE...: whether the broker lists one of the bundles among its own
   local text bundle
-  text=$(owned "$1") || stop "$1 doesn't say what it owns"
+  text=$(owned "$1") || stop "can't read which bundles $1 owns"
   text=" $(printf '%s' "$text" | tr '"{},\n\t' '      ') "
   shift
   for bundle in "$@"; do
@@ -45,11 +45,11 @@ is_split() { # BUNDLE BROKER CHILD...: whether the bundle that this broker had i
 }
 
 refused() { # STEP
-  stop "$1 was not accepted, or its outcome is unknown: look where its bundle is; run this again to go on"
+  stop "$1 was not accepted, or its outcome is unknown: find out which broker owns its bundle, then run this again"
 }
 
 expect_owner() { # BUNDLE BROKER
-  owns "$2" "$1" || stop "$1 is not at $2 any more, nothing was sent for it: make a new plan"
+  owns "$2" "$1" || stop "$1 is not on $2 any more, and nothing was sent for it: make a new plan"
 }
 
 begin() { # STEP BUNDLE BROKER [CHILD...]: whether the step is asked for, and not done yet; with children it is a split
@@ -62,12 +62,12 @@ begin() { # STEP BUNDLE BROKER [CHILD...]: whether the step is asked for, and no
       return 1
     fi
   elif [ -n "$broker" ] && owns "$broker" "$bundle"; then
-    say "$step: $bundle is at $broker already"
+    say "$step: $bundle is on $broker already"
     return 1
   fi
   if [ "$SENT" -eq 1 ]; then sleep "$HOLD_S"; elif [ "$SENT" -gt 1 ]; then sleep "$PAUSE_S"; fi
   if [ "$SENT" -gt 0 ]; then
-    owns "$LAST_BROKER" "$LAST_BUNDLE" || stop "$LAST_BUNDLE did not stay at $LAST_BROKER: look there first"
+    owns "$LAST_BROKER" "$LAST_BUNDLE" || stop "$LAST_BUNDLE did not stay on $LAST_BROKER: find out why first"
   fi
   say "$step: $bundle"
 }
@@ -78,7 +78,7 @@ arrives() { # BUNDLE BROKER: wait for it there; without a broker, anywhere
     for broker in ${2:+"$2"} "${BROKERS[@]}"; do
       [ -z "$2" ] || [ "$broker" = "$2" ] || continue
       if owns "$broker" "$1"; then
-        say "  $1 is at $broker"
+        say "  $1 is on $broker"
         SENT=$((SENT + 1)) LAST_BUNDLE=$1 LAST_BROKER=$broker
         return
       fi
@@ -87,9 +87,9 @@ arrives() { # BUNDLE BROKER: wait for it there; without a broker, anywhere
     sleep 1
   done
   for broker in "${BROKERS[@]}"; do
-    if owns "$broker" "$1"; then stop "$1 is at $broker, not at $2: $MISSED"; fi
+    if owns "$broker" "$1"; then stop "$1 is on $broker, not on $2: $MISSED"; fi
   done
-  stop "no broker owns $1 after $WAIT_S s: no client asked for it; look up one of its topics, then look again"
+  stop "no broker owns $1 after $WAIT_S s: no client asked for it; look up one of its topics, then find out which broker owns it"
 }
 
 are_at() { # BROKER CHILD...: wait for the children of a split at the broker that had the bundle

@@ -32,7 +32,7 @@ class Reader:
     restore_balancer: str
     """Switch on again what a run left off."""
     decide_about_balancer: str
-    """Say whether what may be somebody else's setting is put back or left."""
+    """Say whether what may be somebody else's setting is restored or left."""
     audit: str
     """See whether the ledger is as it was written."""
     name_heads: str
@@ -61,7 +61,7 @@ IN_A_SHELL: Final = Reader(
     stop_roll="`roll pause` pauses it, `roll end` ends it",
     end_roll="end it with `roll end`",
     restore_balancer="`pulsar-advisor guard restore`",
-    decide_about_balancer="`pulsar-advisor guard restore --as NAME` puts it back, `guard leave --as NAME` leaves it",
+    decide_about_balancer="`pulsar-advisor guard restore --as NAME` restores it, `guard leave --as NAME` leaves it",
     audit="run `pulsar-advisor audit`",
     name_heads="give --heads or --head",
     name_ledger="name one with --ledger URL",

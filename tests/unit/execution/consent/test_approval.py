@@ -246,7 +246,7 @@ def test_the_policy_can_ask_for_an_authenticated_approver(ledger: Ledger) -> Non
     strict = ApprovalPolicy(require_authenticated=True)
     propose(ledger, PLAN, ALICE)
     approve(ledger, PLAN, digest=DIGEST, approver=ROOT, policy=FOUR_EYES)
-    with pytest.raises(Refused, match=r"no system vouches for the name oscar \(unauthenticated:root\)"):
+    with pytest.raises(Refused, match=r"and no system authenticated oscar \(unauthenticated:root\)"):
         standing_approval(ledger, PLAN, strict)
     approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=strict)
     assert standing_approval(ledger, PLAN, strict).approver == "bob"

@@ -15,12 +15,12 @@ def test_of_two_long_texts_the_part_that_differs_is_shown() -> None:
         make_plan([unload_step(reason=f"{broker}: smoothed usage {usage} has reached mean plus threshold 65.48%")])
         for usage in ("70.00%", "99.00%")
     )
-    expected = r"is ….{14}usage 99.00% has reached.*…, computed is ….{14}usage 70.00% has reached.*…\."
+    expected = r"is ….{14}usage 99.00% has reached.*…, but ….{14}usage 70.00% has reached.*… in the computed plan\."
     with pytest.raises(Refused, match=expected):
         require_same(written, computed)
 
 
 def test_of_two_lists_of_different_lengths_the_lengths_are_shown() -> None:
     written, computed = make_plan([unload_step(1), unload_step(2)]), make_plan([unload_step(1)])
-    with pytest.raises(Refused, match="steps has 2 entries, computed are 1"):
+    with pytest.raises(Refused, match="steps has 2 entries, but 1 in the computed plan"):
         require_same(written, computed)

@@ -63,7 +63,7 @@ def test_a_head_that_is_kept_is_never_written_again(ledger: Ledger, tmp_path: Pa
 
 def test_without_a_kept_head_an_audit_says_what_it_can_not_exclude(ledger: Ledger) -> None:
     compared = audit(ledger).compared
-    for attack in ("everything was wiped", "an older copy was put back", "the whole chain was written anew"):
+    for attack in ("was wiped", "replaced by an older copy", "rewritten as a whole"):
         assert attack in compared
 
 
@@ -90,12 +90,12 @@ def findings(places: tuple[UPath, Path, Path], *later: Ledger) -> str:
 
 def test_a_ledger_that_was_wiped_is_found(places: tuple[UPath, Path, Path]) -> None:
     places[1].unlink()
-    assert findings(places) == "event 1 of a known head is not there: the ledger ends with event 0"
+    assert findings(places) == "event 1 of a known head is missing: the ledger ends with event 0"
 
 
 def test_an_older_copy_that_was_put_back_is_found(places: tuple[UPath, Path, Path]) -> None:
     shutil.copy(places[2], places[1])
-    assert findings(places) == "event 2 of a known head is not there: the ledger ends with event 1"
+    assert findings(places) == "event 2 of a known head is missing: the ledger ends with event 1"
 
 
 def test_a_chain_that_was_written_anew_is_found_although_its_own_heads_were_kept_since(
@@ -106,7 +106,7 @@ def test_a_chain_that_was_written_anew_is_found_although_its_own_heads_were_kept
         for plan in (PLAN, OTHER, PLAN):
             propose(anew, plan, BOB)
         keep(anew.head(), [places[0]])
-    assert findings(places) == "event 1 is not the one of a known head: the chain was written anew"
+    assert findings(places) == "event 1 is not that of a known head: the chain was rewritten"
 
 
 def test_a_head_goes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -140,7 +140,7 @@ def test_a_head_goes_to_a_webhook_and_one_that_can_not_be_reached_keeps_no_other
         ("HTTPS://hooks.example/s3cret", "not a webhook address"),
         ("sftp://ops:s3cret@host/heads", "holds a password"),
         ("gopher://x", "'gopher://x' can't keep"),
-        ("file://heads", "no absolute path"),
+        ("file://heads", "not an absolute path"),
     ],
 )
 def test_a_place_that_is_none_is_refused_and_no_webhooks_path_is_shown(text: str, says: str) -> None:

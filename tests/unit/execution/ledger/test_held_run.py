@@ -97,7 +97,7 @@ def test_a_heartbeat_keeps_the_lease(ledger: Ledger, time: FakeTime) -> None:
     time.pass_s(170)
     run.renew()
     time.pass_s(170)
-    with pytest.raises(Refused, match="last heard from 170 s ago"):
+    with pytest.raises(Refused, match="last active 170 s ago"):
         take_over(ledger, runs_of_plan(ledger, DIGEST)[0], approvals_of_plan(ledger, DIGEST)[0])
 
 

@@ -124,5 +124,5 @@ def test_a_split_that_a_proxy_gave_up_and_that_never_shows_is_unresolved(ledger:
     result = carried_out(ledger, cluster, CUT)
     assert (result.steps[0].state, result.steps[0].detail) == (
         "unresolved",
-        "the new boundaries did not show; answer 504",
+        "the new boundaries did not appear; answer 504",
     )

@@ -147,7 +147,7 @@ def test_a_ledger_time_in_the_future_is_refused(ledger: Ledger, cluster: FakeClu
     plan = approved(ledger, make_plan([MOVE]))
     killed_at_work(ledger, cluster, plan)
     cluster.time.set_ahead_s = -240
-    with pytest.raises(Refused, match="run 1 lies 4 min in the future: the clock of the machine that keeps the ledger"):
+    with pytest.raises(Refused, match="run 1 is 4 min in the future: the clock of the machine that keeps the ledger"):
         run(plan, ledger, cluster, resume=True)
     assert cluster.writes == cluster.writes[:1]
     assert cluster.owners[BUNDLE] in (B1, B2)

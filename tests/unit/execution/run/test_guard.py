@@ -105,7 +105,7 @@ def test_the_next_apply_of_any_plan_restores_what_was_left_and_says_so_loudly(
     lines: list[str] = []
     run(other, ledger, cluster, progress=lines.append)
     assert lines[:2] == [
-        "ATTENTION: loadBalancerSheddingEnabled of cluster 'live' was switched off by run 1 and not put back "
+        "ATTENTION: loadBalancerSheddingEnabled of cluster 'live' was switched off by run 1 and not restored "
         "(it was not overridden)",
         "loadBalancerSheddingEnabled is restored: not overridden",
     ]
@@ -281,7 +281,7 @@ def test_a_guard_that_another_process_gave_back_after_the_last_step_is_reported(
     cluster.on_event = after_the_calls(2, give_back)
     result = run(plan, ledger, cluster, guard=True)
     assert result.outcome == "done"
-    assert f"{SHEDDING} was given back by another process before the run ended" in result.sentence
+    assert f"{SHEDDING} was restored by another process before the run ended" in result.sentence
 
 
 def test_a_refused_restore_is_an_outcome_of_its_own(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
@@ -412,7 +412,7 @@ def test_a_switch_that_had_no_answer_and_no_effect_yet_stays_a_debt(
 ) -> None:
     cluster.send = lambda _write: Reply(None, "timed out")  # type: ignore[method-assign]
     with pytest.raises(
-        BalancerStillOff, match=f"the call that switches {SHEDDING} off may still act, as no answer to it is known"
+        BalancerStillOff, match=f"the call that switches {SHEDDING} off got no answer, and may still take effect"
     ):
         run(plan, ledger, cluster, guard=True)
     assert [switch.setting for switch in switched_off(ledger, "live")] == [SHEDDING]
@@ -437,7 +437,7 @@ def test_nobody_takes_such_a_switch_for_restored_and_what_comes_late_is_put_back
 ) -> None:
     unanswered(ledger, cluster, plan)
     [line] = restored(ledger, cluster)
-    assert line.startswith(f"ATTENTION: the call that switches {SHEDDING} off may still act")
+    assert line.startswith(f"ATTENTION: the call that switches {SHEDDING} off got no answer, and may")
     cluster.overrides[SHEDDING] = OFF  # the call takes effect
     restored(ledger, cluster)
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
@@ -582,7 +582,7 @@ def test_a_false_that_may_be_anyones_waits_for_a_person(earlier: Ledger, cluster
     lines: list[str] = []
     restore_what_was_left(earlier, "live", cluster, lines.append, cluster.time.clock)
     assert cluster.overrides == {SHEDDING: "false", SPLITTING: "false"}
-    assert "`pulsar-advisor guard restore --as NAME` puts it back" in lines[-1]
+    assert "`pulsar-advisor guard restore --as NAME` restores it" in lines[-1]
     restore_what_was_left(earlier, "live", cluster, lines.append, cluster.time.clock, BOB)
     assert (cluster.overrides, switched_off(earlier, "live")) == ({SHEDDING: "true"}, ())
 

@@ -37,7 +37,7 @@ from unit.execution.doubles import (
             lambda c: setattr(c, "name", "staging"),
             "the plan is for cluster 'live', but the brokers reached say 'staging'",
         ),
-        (lambda c: setattr(c, "brokers", {B1, "10.9.9.8:8080"}), "only 1 are active here"),
+        (lambda c: setattr(c, "brokers", {B1, "10.9.9.8:8080"}), "only 1 of the plan's 3 brokers is active here"),
         (lambda c: setattr(c, "manager", "extensible"), "made for the modular load manager"),
         (lambda c: c.owners.update({LOWER_BUNDLE: B3}), f"the bundle is on {B3}, not on {B1} any more"),
         (lambda c: c.owners.pop(LOWER_BUNDLE), "the bundle has no owner"),
@@ -53,7 +53,7 @@ from unit.execution.doubles import (
         ),
         (
             lambda c: (setattr(c, "peers", frozenset({"shop/b"})), c.owners.update({f"shop/b/{UPPER}": B2})),
-            "same anti-affinity group",
+            "has bundles of 1 other namespace of the same anti-affinity group, and the source of 0",
         ),
     ],
 )

@@ -28,7 +28,7 @@ def test_a_split_that_does_not_stay_has_failed(ledger: Ledger, cluster: FakeClus
 
     cluster.whenever("after the call", lambda: cluster.later(30.0, undone))
     result = carried_out(ledger, cluster, split_step(), canary_hold_s=60.0)
-    assert result.steps[0].detail == "the new boundaries showed, but did not stay"
+    assert result.steps[0].detail == "the new boundaries appeared, but did not stay"
 
 
 def test_a_split_that_shows_other_boundaries_has_failed(ledger: Ledger, cluster: FakeCluster) -> None:

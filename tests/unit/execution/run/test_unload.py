@@ -43,7 +43,7 @@ def test_a_refusal_proves_nothing_about_the_call_before_it(ledger: Ledger, clust
     cluster.replies, cluster.fails = [LOST, EXPIRED], True
     result = carried_out(ledger, cluster, unload_step())
     assert (result.steps[0].state, len(cluster.writes)) == ("unresolved", 2)
-    assert "401 token expired; what became of the call before is not known" in result.steps[0].detail
+    assert "401 token expired; the outcome of the call before is unknown" in result.steps[0].detail
 
 
 def test_nor_about_the_call_of_a_process_that_died(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -74,7 +74,7 @@ def test_a_process_that_died_after_a_miss_leaves_its_next_call_unresolved(ledger
     cluster.time.pass_s(181)
     assert run(plan, ledger, cluster, resume=True).steps[0].state == "unresolved"
     blocked = approved(ledger, make_plan([unload_step(source=B3, destination=B1)]))
-    with pytest.raises(Refused, match="is not resolved"):
+    with pytest.raises(Refused, match="in run 1 is unknown"):
         run(blocked, ledger, cluster)
 
 
@@ -129,7 +129,7 @@ def test_a_bundle_that_is_no_more_is_not_waited_for_by_name(
     cluster.whenever("after the call", vanish)
     result = carried_out(ledger, cluster, unload_step())
     assert result.steps[0].state == "unresolved"
-    assert "the bundle is no more: it was split, or its namespace was deleted" in result.steps[0].detail
+    assert "the bundle no longer exists: it was split, or its namespace was deleted" in result.steps[0].detail
 
 
 @pytest.mark.parametrize(("destination", "state"), [(B2, "unresolved"), (None, "failed")])
@@ -208,7 +208,7 @@ def test_a_call_without_effect_is_not_repeated_in_a_world_that_has_changed_since
     step = resumed_after(ledger, cluster, cluster.all_topics.clear, on_drift="skip")
     assert (step.state, step.detail) == (
         "unresolved",
-        "no topic of the bundle is loaded: nothing would bring it back",
+        "no topic of the bundle is loaded: no client would bring it back",
     )
     assert cluster.writes == []
 
@@ -218,5 +218,5 @@ def test_under_extensible_it_has_failed_as_no_leader_remembers_its_destination(
 ) -> None:
     cluster.manager = "extensible"
     step = resumed_after(ledger, cluster, cluster.all_topics.clear, on_drift="skip")
-    why = "no topic of the bundle is loaded: nothing would bring it back"
+    why = "no topic of the bundle is loaded: no client would bring it back"
     assert (step.state, step.detail) == ("failed", f"its call had no effect, and it is not sent again: {why}")

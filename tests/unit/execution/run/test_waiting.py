@@ -172,7 +172,7 @@ def test_a_pause_that_outlasts_the_approval_is_not_waited_for(
     began_ms = cluster.time.ms
     result = run(plan, ledger, cluster, **{**LIMITED, "topics_per_minute": 2})
     assert (result.exit_code, cluster.time.ms - began_ms < 60_000) == (5, True)
-    assert "the next call has to wait 30000 s, by then the approval of bob has expired" in result.sentence
+    assert "the next call has to wait 30000 s, and by then the approval of bob has expired" in result.sentence
 
 
 def test_each_attempt_of_an_unload_waits_for_the_topics_of_the_one_before(ledger: Ledger, cluster: FakeCluster) -> None:
