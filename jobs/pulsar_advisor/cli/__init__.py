@@ -221,7 +221,7 @@ def _exit_code(arguments: Sequence[str]) -> int:
         if (known := reported(error)) is not None:
             log(f"error: {known}")
             return known.exit_code
-        log(f"error: unexpected failure: {type(error).__name__}: {error}. Run again with --debug and report it.")
+        log(f"error: unexpected failure: {type(error).__name__}: {error}; run again with --debug, and report it")
         return AdvisorError.exit_code
     return 0
 

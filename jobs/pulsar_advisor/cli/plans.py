@@ -310,7 +310,7 @@ def _end_run(plan: Plan, ledger: Ledger, name: str | None, *, for_good: bool, js
     else:
         for run in runs:
             at_work = "ends once its steps in flight are done"
-            how = "ended" if for_good else at_work if is_held(ledger, run) else "has no process: --resume goes on"
+            how = "ended" if for_good else at_work if is_held(ledger, run) else "has no process: --resume continues it"
             say(f"run {run.id} of {run.digest} {how}")
     if for_good:
         for line in left_open(ledger, runs):
@@ -347,10 +347,10 @@ def export(
         with ledger_if_any(ledger.url_if_any(place)) as book:
             recorded = "" if book is None else recorded_against(book, document)
     except StorageError as error:  # who exports a plan may have no access to the ledger
-        log(f"can't tell what became of the plan: {error}")
+        log(f"can't read what became of the plan: {error}")
     text = exported(document, format, recorded)
     if recorded:
-        log(f"mind: {recorded}")
+        log(f"note: {recorded}")
     if output is None:
         say(text.rstrip("\n"))
         return
@@ -476,7 +476,7 @@ def _mind_the_guard(
         restore_what_was_left(plan.identity.cluster_name, ledger, reach(), log)
         return bool(left_off(ledger, plan.identity.cluster_name))
     for switch in left:
-        log(f"{warning(switch, plan.identity.cluster_name)}: `{restore}` puts it back")
+        log(f"{warning(switch, plan.identity.cluster_name)}: `{restore}` restores it")
     return bool(left)
 
 

@@ -49,9 +49,10 @@ def plans(
     if listed:
         say_lines(plan_table(listed, each=all))
     else:
-        say(f"no plans proposed {'since; --all lists earlier ones' if plans else f'yet for cluster {cluster!r}'}")
+        which = f"for snapshot {newest}; --all lists earlier ones" if plans else f"yet for cluster '{cluster}'"
+        say(f"no plans proposed {which}")
     if plans and made and advised is None:
-        log(f"no plan is advised since snapshot {made.snapshot}: {made.advice.sentence}")
+        log(f"no plan is advised for snapshot {made.snapshot}: {made.advice.sentence}")
 
 
 def runs(
@@ -124,7 +125,7 @@ def _newest_recommendation(root: Root) -> Recommendation | None:
     try:
         return newest_recommendation(root)
     except AdvisorError as error:
-        log(f"can't tell which plan is advised: {error}")
+        log(f"can't read which plan is advised: {error}")
         return None
 
 

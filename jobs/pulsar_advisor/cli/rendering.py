@@ -119,7 +119,7 @@ def lint_lines(findings: Sequence[FindingWithEffect]) -> Iterator[str]:
     from pulsar_advisor.reporting.futures import effect_sentence
 
     if not findings:
-        yield "every rule is kept"
+        yield "no rule is violated"
     for finding in findings:
         yield f"{finding.severity:<8} {finding.rule}: {finding.sentence}"
         yield f"         expected  {finding.title}. {finding.why}"
@@ -146,7 +146,7 @@ def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
     yield from explanation.caveats
     yield from (what, pulsar) if explanation.pulsar in (ACTS_ALIKE, DOES_NOTHING_EITHER) else (pulsar, what)
     if explanation.capacity is not None:
-        yield f"Nothing is gained by moving bundles: {explanation.capacity}. What the load needs: pulsar-advisor scale"
+        yield f"Moving bundles gains nothing: {explanation.capacity}. To see what the load needs: pulsar-advisor scale"
     for link in explanation.chain:
         about = f", for {link.about}" if link.about else ""
         yield ""
@@ -227,7 +227,7 @@ def roll_status_lines(status: RollStatus, restore: str) -> Iterator[str]:
         if status.approved_until_ms is not None:
             yield f"approved until {moment(status.approved_until_ms)}"
     if status.still_off:
-        yield f"balancer still off: {' and '.join(status.still_off)}; `{restore}` puts it back"
+        yield f"balancer still off: {' and '.join(status.still_off)}; `{restore}` restores it"
     yield status.sentence
 
 
@@ -246,7 +246,7 @@ def scale_lines(found: Scale) -> Iterator[str]:
         share = f"{found.largest_bundle_ratio:.1%} of a broker"
         yield f"the largest bundle, {found.largest_bundle}, needs up to {share} alone"
     if found.losses_that_do_not_fit:
-        yield f"if one broker fails, the others have no room if it is {some_of(found.losses_that_do_not_fit)}"
+        yield f"if one of these fails, the others have no room for its bundles: {some_of(found.losses_that_do_not_fit)}"
     else:
         yield "whichever broker fails, the others have room for its bundles"
 
@@ -265,18 +265,18 @@ def apply_lines(result: ApplyResult, restore: str) -> Iterator[str]:
     yield result.sentence
     if result.still_off:
         off = " and ".join(result.still_off)
-        yield f"{result.outcome}, balancer still off: {off}; `{restore}` puts it back"
+        yield f"{result.outcome}, balancer still off: {off}; `{restore}` restores it"
 
 
 def verify_lines(result: VerifyResult) -> Iterator[str]:
     """What was compared, each bundle and broker of a plan that is as predicted, then every deviation."""
     yield f"run {result.run}, compared with snapshot {result.snapshot}"
-    yield from (f"as predicted {one.bundle} at {one.actual}" for one in result.bundles if one.as_predicted)
+    yield from (f"as predicted {one.bundle} on {one.actual}" for one in result.bundles if one.as_predicted)
     yield from (f"meanwhile    {change}" for change in result.segment_changes)
     if not result.usage_judged:
         yield "usage is not judged: brokers may still report figures from before the run"
     elif result.brokers:
-        yield f"a usage counts as predicted up to {points(result.usage_tolerance_ratio)} away"
+        yield f"a usage within {points(result.usage_tolerance_ratio)} of the prediction counts as predicted"
     for usage in (one for one in result.brokers if result.usage_judged and one.as_predicted):
         judgement = "not judged  " if None in (usage.predicted, usage.actual) else "as predicted"
         yield f"{judgement} {usage.broker} {percent(usage.actual)}, predicted {percent(usage.predicted)}"

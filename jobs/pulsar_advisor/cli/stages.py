@@ -354,7 +354,7 @@ def _on_path() -> Iterator[Command]:
     ours = Path(sys.executable).parent
     if which("pulsar-advisor") is None and (ours / "pulsar-advisor").exists():
         yield Command(
-            "Once in a shell, so that it finds the command", (f'export PATH={shlex.quote(str(ours))}:"$PATH"',)
+            "Once per shell, so that it finds the command", (f'export PATH={shlex.quote(str(ours))}:"$PATH"',)
         )
 
 

@@ -407,7 +407,7 @@ def test_a_failure_that_nobody_foresaw_is_one_line_unless_its_trace_is_asked_for
 
     monkeypatch.setattr(Root, "snapshots", broken)
     words = ("snapshots", "list", "--root", str(tmp_path), "--cluster", "c")
-    line = "error: unexpected failure: ZeroDivisionError: division by zero. Run again with --debug and report it.\n"
+    line = "error: unexpected failure: ZeroDivisionError: division by zero; run again with --debug, and report it\n"
     assert ends(capsys, *words) == (1, line)
     assert exit_code([*words, "--debug"]) == 1
     err = capsys.readouterr().err

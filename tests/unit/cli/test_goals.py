@@ -140,7 +140,7 @@ def test_sizes_are_shown_beside_the_one_there_is() -> None:
         "      3 brokers: 40.0%             busiest, divided evenly",
         "up to 50% of the CPU usage may not follow messages",
         "the largest bundle, t/n/0x0_0x1, needs up to 30.0% of a broker alone",
-        "if one broker fails, the others have no room if it is b",
+        "if one of these fails, the others have no room for its bundles: b",
     ]
 
 

@@ -230,10 +230,10 @@ def test_what_puts_back_a_balancer_that_is_still_off_is_a_line_to_copy(
     result = left_off(root, ledger, cluster)
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", lambda *_: result)
     assert typed(root, "apply", digest_of(PLAN), *REACH) == 8
-    restore = f"`pulsar-advisor guard restore {at(root)} {' '.join(REACH)}` puts it back"
+    restore = f"`pulsar-advisor guard restore {at(root)} {' '.join(REACH)}` restores it"
     assert capsys.readouterr().out.count(restore) == 1
     assert typed(root, "withdraw", digest_of(PLAN), "--as", "bob") == 8
-    assert capsys.readouterr().err.count(f"`pulsar-advisor guard restore {at(root)}` puts it back") == 2
+    assert capsys.readouterr().err.count(f"`pulsar-advisor guard restore {at(root)}` restores it") == 2
 
 
 @pytest.mark.parametrize(
@@ -336,8 +336,8 @@ def test_who_exports_a_plan_is_warned_in_the_script_too_of_what_the_ledger_says_
     withdraw(ledger, digest_of(PLAN), ALICE)
     assert typed(root, "plans", "export", digest_of(PLAN)) == 0
     said = capsys.readouterr()
-    assert said.err == "mind: its approval was withdrawn\n"
-    assert "# Mind: by the ledger, its approval was withdrawn\n" in said.out
+    assert said.err == "note: its approval was withdrawn\n"
+    assert "# Note: according to the ledger, its approval was withdrawn\n" in said.out
     started(ledger, PLAN).end("done", "1 of 1 steps confirmed")
     assert typed(root, "plans", "export", digest_of(PLAN), "--format", "json") == 0
     assert "was already carried out, in run 1" in json.loads(capsys.readouterr().out)["to_mind"][0]
@@ -349,7 +349,7 @@ def test_a_plan_is_exported_also_by_somebody_who_can_not_read_the_ledger(
     write_plan(root, PLAN)
     (root.path / "ledger.sqlite").write_text("no database")
     assert typed(root, "plans", "export", digest_of(PLAN)) == 0
-    assert capsys.readouterr().err.startswith("can't tell what became of the plan: ")
+    assert capsys.readouterr().err.startswith("can't read what became of the plan: ")
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,8 @@ def test_a_run_whose_plan_is_gone_from_the_root_is_ended_by_what_the_ledger_has_
 
 
 @pytest.mark.parametrize(
-    ("silent_s", "says"), [(0, "ends once its steps in flight are done"), (181, "has no process: --resume goes on")]
+    ("silent_s", "says"),
+    [(0, "ends once its steps in flight are done"), (181, "has no process: --resume continues it")],
 )
 def test_whoever_pauses_a_run_is_given_whether_a_process_carries_it_out(
     root: Root, ledger: Ledger, capsys: pytest.CaptureFixture[str], time: FakeTime, silent_s: int, says: str

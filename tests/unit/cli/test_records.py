@@ -155,8 +155,8 @@ def test_a_plan_is_no_longer_advised_once_a_later_snapshot_advises_none(
     _recommend(root, "20991231T000000Z")
     assert exit_code(["plans"]) == 0
     said = capsys.readouterr()
-    assert said.out == "no plans proposed since; --all lists earlier ones\n"
-    assert said.err == "no plan is advised since snapshot 20991231T000000Z: Nothing is worth doing.\n"
+    assert said.out == "no plans proposed for snapshot 20991231T000000Z; --all lists earlier ones\n"
+    assert said.err == "no plan is advised for snapshot 20991231T000000Z: Nothing is worth doing.\n"
     assert exit_code(["plans", "--all", "--json"]) == 0
     assert [one["advised"] for one in json.loads(capsys.readouterr().out)] == [False]
 

@@ -80,8 +80,8 @@ def test_what_an_explanation_assumes_comes_first() -> None:
 def test_where_no_move_helps_the_verb_that_counts_brokers_is_named_and_none_is_advised() -> None:
     capacity = "there is one broker, at 20.0%: no bundle can go anywhere"
     assert list(explanation_lines(replace(EXPLANATION, capacity=capacity)))[2] == (
-        "Nothing is gained by moving bundles: there is one broker, at 20.0%: no bundle can go anywhere. "
-        "What the load needs: pulsar-advisor scale"
+        "Moving bundles gains nothing: there is one broker, at 20.0%: no bundle can go anywhere. "
+        "To see what the load needs: pulsar-advisor scale"
     )
 
 
@@ -104,7 +104,7 @@ def test_verify_calls_no_unknown_usage_as_predicted_and_ends_with_every_deviatio
     )
     assert list(verify_lines(result)) == [
         "run 1, compared with snapshot 20261121T083000Z",
-        "a usage counts as predicted up to 10.0 points away",
+        "a usage within 10.0 points of the prediction counts as predicted",
         "not judged   b-1 unknown, predicted 50.0%",
         "not judged   b-2 40.0%, predicted unknown",
         "as predicted b-4 45.0%, predicted 50.0%",
