@@ -14,7 +14,7 @@ from pulsar_advisor.simulation.scores import Ending
 def ending(score: Ending) -> str:
     """How one simulation ends, in words."""
     if score.ended == "repeats":
-        return f"goes round: cycle {score.cycles} leaves all as cycle {score.repeats_cycle} did"
+        return f"oscillates: cycle {score.cycles} ends as cycle {score.repeats_cycle} did"
     if score.ended == "unfinished":
         return f"has not settled by cycle {score.cycles}"
     if not score.happens:
@@ -22,12 +22,12 @@ def ending(score: Ending) -> str:
     return f"settles in cycle {score.settles_in_cycles} ({minutes(score.settles_in_minutes or 0)})"
 
 
-_MAY: Final = {"repeats": "go round", "unfinished": "not settle"}
+_MAY: Final = {"repeats": "oscillate", "unfinished": "not settle"}
 
 
 def may(score: Ending) -> str:
-    """What it may do at the worst possible base loads although it will probably settle: `go round`, `not settle`; empty
-    without that doubt."""
+    """What it may do at the worst possible base loads although it will probably settle: `oscillate`, `not settle`;
+    empty without that doubt."""
     return _MAY[score.worst] if score.ended == "settled" != score.worst else ""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore, Strategies
-from pulsar_advisor.model.configuration.class_names import PACKAGE
+from pulsar_advisor.model.configuration.class_names import without_package
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.recommendation.endings import done, ending, may, minutes, sheds_nothing
 from pulsar_advisor.reporting.figures import percent
@@ -135,7 +135,7 @@ def _ends(judged: Sequence[SimulatedScore], runs: Sequence[Score]) -> str:
             return f"nothing happens{doubted}"
         return f"settles in cycle {_range(min(cycles), max(cycles))}{doubted}"
     last = max((run.cycles for run in judged if run.ended == "unfinished"), default=0)
-    words = {"settled": "settles", "repeats": "goes round", "unfinished": f"has not settled by cycle {last}"}
+    words = {"settled": "settles", "repeats": "oscillates", "unfinished": f"has not settled by cycle {last}"}
     numbers = [*((words[end], number[end]) for end in ENDINGS), ("could not be simulated", len(runs) - len(judged))]
     return ", ".join(f"{what} in {how_often} of {len(runs)} runs" for what, how_often in numbers if how_often) + doubted
 
@@ -146,7 +146,7 @@ def effect_sentence(trial: Trial) -> str:
     if score is None:
         return f"no result: {str(trial.error).removesuffix('.')}"  # after "effect" and "Simulated:"
     needs = [f"{key}=true" for key in trial.switched_off_by]
-    named = [f"{key}={value.removeprefix(PACKAGE)}" for key, value in trial.change.items()]
+    named = [f"{key}={without_package(value)}" for key, value in trial.change.items()]
     set_to = ["it"] if trial.is_proposed else named
     with_it = f"with {' and '.join([*set_to, *needs])}, Pulsar's own balancer {_fares(score)}"
     if trial.verdict is None:
@@ -165,7 +165,7 @@ def _fares(score: Ending) -> str:
     ends = ending(score).replace("nothing happens", "does nothing")
     after = f" after {acts}" if (acts := done(score)) else ""
     doubted = f", but may {otherwise}" if (otherwise := may(score)) else ""
-    highest = _percents(score.maximum_range_ratio)
+    highest = _range(*map(percent, score.maximum_range_ratio))
     figures = f"highest usage {percent(score.first_usage_maximum_ratio)} → {highest}"
     deviation = percent(score.last_usage_standard_deviation_ratio)
     return f"{ends}{after}{doubted}, {figures}, standard deviation {deviation}"
@@ -224,7 +224,7 @@ def does(score: Score, strategies: str) -> str:
     if score.ended == "settled":
         end = f"would settle in cycle {score.settles_in_cycles} ({minutes(score.settles_in_minutes or 0)})"
     elif score.ended == "repeats":
-        end = f"would go round: cycle {score.cycles} leaves all as cycle {score.repeats_cycle} did"
+        end = f"would oscillate: cycle {score.cycles} ends as cycle {score.repeats_cycle} did"
     else:
         end = f"would not have settled by cycle {score.cycles}"
     acts = f"after {done(score)} " * score.happens
@@ -232,7 +232,7 @@ def does(score: Score, strategies: str) -> str:
     if score.bundles_moved_again:
         effects.append(f"bundles moved more than once: {score.bundles_moved_again:,}")
     if score.brokers_overshot:
-        effects.append(f"brokers carried past the mean, further from it than now: {score.brokers_overshot:,}")
+        effects.append(f"brokers that cross the mean and end further from it than now: {score.brokers_overshot:,}")
     return f"{strategies} {end}{doubt(score)}: {'; '.join(effects)}"
 
 

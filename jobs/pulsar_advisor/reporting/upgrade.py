@@ -9,7 +9,7 @@ from typing import Final
 
 from pulsar_advisor.documents.simulation import SimulatedScore, Strategies
 from pulsar_advisor.documents.upgrade import Balancer, Scores, UpgradePreview
-from pulsar_advisor.model.configuration.class_names import PACKAGE, simple_name
+from pulsar_advisor.model.configuration.class_names import without_package
 from pulsar_advisor.model.configuration.upgrade import UpgradedSetting
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.some_of import count
@@ -173,12 +173,8 @@ def _line(one: UpgradedSetting, preview: UpgradePreview) -> SettingLine:
         why = f"{why}; {one.origin_after}"
     if one.obsolete:
         why = f"{why}, but deprecated in {preview.to}"  # another load manager may still read it
-    before, after = (_short(text) or "(empty)" for text in (one.before, one.after))
+    before, after = (without_package(text) or "(empty)" for text in (one.before, one.after))
     return SettingLine(one.key, before, after, why)
-
-
-def _short(text: str) -> str:
-    return simple_name(text) if text.startswith(PACKAGE) else text
 
 
 def _outlooks(preview: UpgradePreview) -> Iterator[Outlook]:

@@ -58,7 +58,7 @@ def _interference(plan: Undone, cycles: int) -> str:
         else f"not settle by cycle {cycles}, with {highest}"
     )
     if plan.ended == "repeats":
-        end = f"go round, with {highest} in cycle {plan.cycles}"
+        end = f"oscillate, with {highest} in cycle {plan.cycles}"
     if not plan.happens:
         return f"Pulsar's own balancer would do nothing for {cycles} cycles"
     if not plan.moved_again:

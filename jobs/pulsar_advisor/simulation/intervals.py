@@ -72,8 +72,8 @@ class Intervals:
         )
         if (comparisons := intervals.shedding // intervals.report_check) > MOST_COMPARISONS:
             raise DataNotFit(
-                f"a cycle of {settings.load_balancer_shedding_interval_minutes:,} minutes can't be simulated: a broker "
-                f"compares its load {comparisons:,} times in it, and {MOST_COMPARISONS:,} is the most. Try a shorter "
+                f"a cycle of {settings.load_balancer_shedding_interval_minutes:,} min can't be simulated: a broker "
+                f"compares its load {comparisons:,} times in it, more than {MOST_COMPARISONS:,}. Try a shorter "
                 "loadBalancerSheddingIntervalMinutes with --set"
             )
         return intervals

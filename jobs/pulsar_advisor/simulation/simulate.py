@@ -108,7 +108,7 @@ def simulate(
     The first cycle is at the moment of the snapshot. The shedder's switches are taken as on: whether Pulsar itself
     would act is another question, asked by `sheds`; bundles are split if `loadBalancerAutoBundleSplitEnabled` is on.
     `history` are earlier states, oldest first, for the shedder's memory and the brokers' base load. `after` is what
-    someone else carries out first: the leader hears of it from reports only, so no grace period protects these bundles.
+    someone else carries out first: the leader sees it in reports only, so no grace period protects these bundles.
 
     How much CPU usage moves with a bundle is known only as a range. With `both_ends` the cluster evolves at each end of
     it as well: the leader sees other figures there, and may decide otherwise.

@@ -34,7 +34,7 @@ def test_what_pulsar_does_by_itself_is_one_sentence() -> None:
     assert daily.sentence.endswith(" settles in cycle 1001 (1,440,000 min) after 2 unloads.")
     assert by_itself(foresight(quiet)) == (False, "Pulsar's own ThresholdShedder does nothing either.")
     doubted = by_itself(foresight(score(worst_ended="repeats"))).sentence
-    assert doubted.endswith(" settles in cycle 2 (1 min) after 2 unloads; it may go round.")
+    assert doubted.endswith(" settles in cycle 2 (1 min) after 2 unloads; it may oscillate.")
     assert by_itself(foresight(acting, switched_off_by=off)) == (
         False,
         "Pulsar itself sheds no load: loadBalancerSheddingEnabled=false.",

@@ -40,7 +40,7 @@ def test_runs_with_other_seeds_are_one_line_with_ranges() -> None:
 
 def test_runs_that_end_differently_are_counted() -> None:
     rows = [score(seed=0), score(seed=1, ended="repeats"), score(seed=2)]
-    assert futures(rows, OWN)[0].ends == "settles in 2 of 3 runs, goes round in 1 of 3 runs"
+    assert futures(rows, OWN)[0].ends == "settles in 2 of 3 runs, oscillates in 1 of 3 runs"
     failed = not_simulated(OWN.shedder, "none")
     assert futures([rows[0], failed], OWN)[0].ends == "settles in 1 of 2 runs, could not be simulated in 1 of 2 runs"
 
@@ -52,10 +52,10 @@ def test_runs_that_ended_too_early_to_tell_say_at_which_cycle() -> None:
 
 def test_runs_that_may_end_worse_say_so() -> None:
     rows = [score(seed=0), score(seed=1, worst_ended="repeats"), score(seed=2, worst_ended="unfinished")]
-    assert futures(rows, OWN)[0].ends == "settles in cycle 2; may go round"
+    assert futures(rows, OWN)[0].ends == "settles in cycle 2; may oscillate"
     idle = score(unloads=0, settles_in_cycles=0, worst_ended="repeats")
-    assert futures([idle, idle], OWN)[0].ends == "nothing happens; may go round"
-    assert "as it is, or go round, depending on how much CPU follows" in plain(own_sentence([idle], OWN))
+    assert futures([idle, idle], OWN)[0].ends == "nothing happens; may oscillate"
+    assert "as it is, or oscillate, depending on how much CPU follows" in plain(own_sentence([idle], OWN))
 
 
 def test_a_sentence_about_one_of_several_runs_that_differ_says_so() -> None:
@@ -69,7 +69,7 @@ def test_how_one_run_ends_in_words() -> None:
         return futures([score(**given)], OWN)[0].ends
 
     assert ends(unloads=0, settles_in_cycles=0) == "nothing happens"
-    assert ends(ended="repeats", cycles=9, repeats_cycle=3) == "goes round: cycle 9 leaves all as cycle 3 did"
+    assert ends(ended="repeats", cycles=9, repeats_cycle=3) == "oscillates: cycle 9 ends as cycle 3 did"
     assert ends(ended="unfinished", cycles=120) == "has not settled by cycle 120"
     [future] = futures([not_simulated("AvgShedder", "no load is known")], OWN)
     assert future.ends == "could not be simulated: no load is known"
@@ -78,15 +78,15 @@ def test_how_one_run_ends_in_words() -> None:
 def test_what_pulsars_own_strategies_would_do_is_one_sentence() -> None:
     assert plain(own_sentence([score(brokers_overshot=2, bundles_moved_again=1)], OWN)) == (
         "Pulsar's own ThresholdShedder with LeastLongTermMessageRate would settle in cycle 2 (1 min): after 2 unloads "
-        "the busiest broker is at 60.0%, now at 67.0%; bundles moved more than once: 1; brokers carried past the "
-        "mean, further from it than now: 2."
+        "the busiest broker is at 60.0%, now at 67.0%; bundles moved more than once: 1; brokers that cross "
+        "the mean and end further from it than now: 2."
     )
     assert own_sentence([score(unloads=0)], OWN) == (
         "Pulsar's own ThresholdShedder with LeastLongTermMessageRate would leave the cluster as it is."
     )
     never: dict[str, Any] = {"settles_in_cycles": None, "settles_in_minutes": None}
     assert "would not have settled by cycle 45" in plain(own_sentence([score(ended="unfinished", **never)], OWN))
-    assert "would go round" in plain(own_sentence([score(ended="repeats", repeats_cycle=1, **never)], OWN))
+    assert "would oscillate" in plain(own_sentence([score(ended="repeats", repeats_cycle=1, **never)], OWN))
 
 
 def test_without_the_own_strategies_there_is_no_such_sentence() -> None:
@@ -123,7 +123,7 @@ def test_a_range_comes_from_both_ends_and_the_worse_one_refutes_that_it_settles(
     rows = [score("UniformLoadShedder", **between), score("AvgShedder", **between, worst_ended="repeats")]
     sure, unsure = futures(rows, OWN)
     assert plain(cells(sure)[0]) == "55.0\N{EN DASH}72.0%"
-    assert (unsure.shedder, unsure.ends) == ("AvgShedder", "settles in cycle 2 (1 min); may go round")
+    assert (unsure.shedder, unsure.ends) == ("AvgShedder", "settles in cycle 2 (1 min); may oscillate")
     sentence = plain(own_sentence([score(**between, worst_ended="unfinished")], OWN))
     assert "would settle in cycle 2 (1 min), or not settle, depending on how much CPU follows messages: " in sentence
     assert "is at 60.0% (55.0% to 72.0%, depending on how much CPU follows messages), now at 67.0%" in sentence
@@ -136,6 +136,10 @@ def test_a_change_is_shown_beside_today() -> None:
         "67.0% → 60.0%, standard deviation 10.0%; without it, it settles in cycle 2 (1 min) after 2 unloads, "
         "highest usage 67.0% → 60.0%, standard deviation 10.0%"
     )
+    placement = "org.apache.pulsar.broker.loadbalance.impl.RoundRobinBrokerSelector"
+    wide = replace(trial, change={"b": placement}, score=score(lowest_maximum_ratio=0.55, highest_maximum_ratio=0.72))
+    assert "with b=RoundRobinBrokerSelector, " in plain(effect_sentence(wide))
+    assert "highest usage 67.0% → 55.0% to 72.0%, standard" in plain(effect_sentence(wide))
     splits = replace(trial, score=score(unloads=0, splits=3))
     assert "settles in cycle 2 (1 min) after 3 splits, highest usage" in plain(effect_sentence(splits))
     better = replace(trial, verdict="better")

@@ -135,8 +135,8 @@ def test_a_balancer_that_does_not_come_to_rest_ends_with_nothing() -> None:
         return plain(interference_sentence(replace(UNDONE, **given), 60))
 
     assert "and not settle by cycle 60, with the busiest broker at 50.0%." in says(ended="unfinished")
-    assert "and go round, with the busiest broker at 50.0% in cycle 9." in says(ended="repeats", cycles=9)
-    assert "and end with the busiest broker at 50.0%, or go round, depending on" in says(worst_ended="repeats")
+    assert "and oscillate, with the busiest broker at 50.0% in cycle 9." in says(ended="repeats", cycles=9)
+    assert "and end with the busiest broker at 50.0%, or oscillate, depending on" in says(worst_ended="repeats")
     assert "at 50.0% (48.0% to 60.0%, depending on" in says(lowest_maximum_ratio=0.48, highest_maximum_ratio=0.6)
 
 

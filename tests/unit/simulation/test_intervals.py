@@ -27,7 +27,7 @@ def test_the_defaults_of_a_release() -> None:
 def test_a_cycle_of_years_is_not_simulated() -> None:
     for minutes in ("8334", "525600", "2147483647"):
         of_never = resolve_settings("4.0.8", runtime={"loadBalancerSheddingIntervalMinutes": minutes}).values
-        with pytest.raises(DataNotFit, match=f"a cycle of {int(minutes):,} minutes can't be simulated"):
+        with pytest.raises(DataNotFit, match=f"a cycle of {int(minutes):,} min can't be simulated"):
             Intervals.of(of_never)
     within = resolve_settings("4.0.8", runtime={"loadBalancerSheddingIntervalMinutes": "8333"}).values
     assert Intervals.of(within).shedding == 8333 * MINUTE

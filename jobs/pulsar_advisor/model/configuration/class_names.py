@@ -22,6 +22,13 @@ def simple_name(class_name: str) -> str:
 
 PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
 """Of all load managers and strategies."""
+
+
+def without_package(value: str) -> str:
+    """The value of a setting, for a reader: the simple name of one of Pulsar's load managers or strategies."""
+    return simple_name(value) if value.startswith(PACKAGE) else value
+
+
 _SHEDS_AND_PLACES: Final = f"{PACKAGE}impl.AvgShedder"
 _PLACES_FOR_ITSELF_SINCE: Final = (5, 0, 1)
 _OWN_KEY_SINCE: Final = (3, 0, 8)

@@ -298,8 +298,8 @@ def _not_as_configured(values: LoadBalancerSettings) -> list[str]:
     if used == placement or simple_name(values.load_manager_class_name) != LOAD_MANAGERS["modular"]:
         return []
     return [
-        f"The brokers place with {simple_name(used)}: {simple_name(placement)} is no placement strategy for "
-        f"{simple_name(shedder)}."
+        f"The brokers place with {simple_name(used)}: {simple_name(placement)} is not a placement "
+        f"strategy for {simple_name(shedder)}."
     ]
 
 
@@ -339,7 +339,7 @@ def release_number(text: str | None) -> tuple[int, int, int]:
     match = _RELEASE.match(text)
     if match is None:
         raise DataNotFit(
-            f"'{text}' is not a Pulsar version; expected a text like 4.0.8. Is the capture of a Pulsar cluster?"
+            f"'{text}' is not a Pulsar version; expected a release such as 4.0.8. Is the capture of a Pulsar cluster?"
         )
     return int(match[1]), int(match[2]), int(match[3] or 0)
 

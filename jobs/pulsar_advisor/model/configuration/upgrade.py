@@ -85,7 +85,7 @@ def settings_upgrade(
     except DataNotFit as error:
         raise UsageError(f"--to {to} is not a Pulsar version: name a release, such as 5.0.1") from error
     if not later:
-        raise UsageError(f"--to {to} is no upgrade: the cluster runs {version}; name a later release, such as 5.0.1")
+        raise UsageError(f"--to {to} is not an upgrade: the cluster runs {version}; name a later one, such as 5.0.1")
     unset, configured = resolve_settings(version).values, resolve_settings(version, runtime).values
     in_files = {key: text for key, text in runtime.items() if key in SETTING_KEYS and _differ(key, unset, configured)}
     after = resolve_settings(to, in_files, dynamic)

@@ -33,4 +33,4 @@ def require_text(url: str) -> None:
 def require_absolute(url: str) -> None:
     """Raise `UsageError` for a file's URL that would be looked up in the working folder."""
     if _RELATIVE_FILE.match(url):
-        raise UsageError(f"'{url}' is no absolute path: give file:///PATH, or the path alone")
+        raise UsageError(f"'{url}' is not an absolute path: give file:///PATH, or the path alone")

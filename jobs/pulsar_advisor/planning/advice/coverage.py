@@ -166,7 +166,7 @@ def _busiest_unjudged(state: ClusterState, settings: LoadBalancerSettings, publi
     # To Pulsar a resource without a limit is idle; how busy it is isn't known.
     without_limit = ~((brokers.limit[:, CPU] > 0) & possible(brokers.limit[:, [CPU]]))
     for row in np.flatnonzero(brokers.fit & without_limit & owns).tolist():
-        return f"{brokers.ids[row]} reports no CPU limit that can be, and nothing shows how busy it is"
+        return f"{brokers.ids[row]} reports an impossible CPU limit, and nothing shows how busy it is"
     known: dict[str, float] = {}
     for row in np.flatnonzero(brokers.available & ~brokers.complete & owns).tolist():
         broker = brokers.ids[row]

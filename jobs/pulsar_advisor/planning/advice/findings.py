@@ -85,7 +85,8 @@ def findings(
     hot = hot_topics(settled, settings, base)
     found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
-        found.append(Finding("warning", f"{more} more topics need more than a fair share alone."))
+        need = "needs" if more == 1 else "need"
+        found.append(Finding("warning", f"{count(more, 'more topic')} {need} more than a fair share alone."))
     refused = split_refusals(fit, settings)
     if (split := Finding("warning", refused[0].sentence) if refused else _splits(plans)) is not None:
         found.append(split)
@@ -166,7 +167,8 @@ def _above_limits(state: ClusterState) -> Finding | None:
     ]
     if not above:
         return None
-    sentence = f"By what the brokers report, {some_of(above)} is in use: the limit is wrong, not the usage"
+    is_in_use = "is in use: the limit is wrong" if len(above) == 1 else "are in use: the limits are wrong"
+    sentence = f"By what the brokers report, {some_of(above)} {is_in_use}, not the usage"
     causes = "-XX:ActiveProcessorCount below the machine's cores, a cgroup without a quota, a NIC speed set too low"
     return Finding("warning", f"{sentence} ({causes}). To Pulsar such a broker is overloaded.")
 
@@ -192,8 +194,8 @@ def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding |
     named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
     return Finding(
         "warning",
-        f"Isolation policies forbid where {count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'}: "
-        f"{named}. Pulsar asks them only when a bundle is assigned{'; `conform` plans the moves' * is_planned}.",
+        f"{count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'} where isolation policies forbid it: "
+        f"{named}. Pulsar applies them only when it assigns a bundle{'; `conform` plans the moves' * is_planned}.",
     )
 
 
@@ -204,9 +206,9 @@ def _averages(state: ClusterState) -> Finding | None:
     )
     if not (folded or unknown):
         return None
-    sentence = "The averages of the leader are those it stored"
+    sentence = "The leader's averages are those it stored"
     if folded:
-        sentence += f", with up to {folded} {'sample' if folded == 1 else 'samples'} from load reports written since"
+        sentence += f", plus up to {count(folded, 'sample')} from load reports written since"
     if unknown:
         sentence += (
             f"; the figures of up to {unknown} more are assumed, as no snapshot shows them, so steps that depend on "

@@ -49,9 +49,7 @@ def advice_sentence(
         lack = f"{refusals[0].missing} is missing ({refusals[0].reason})" if refusals else str(scores[0].error)
         return f"No unload can be judged: {lack.removesuffix('.')}."
     if without_traffic:
-        return (
-            "There is no load to balance: no broker reports any message, so what uses them doesn't come from bundles."
-        )
+        return "There is no load to balance: no broker reports any message, so no usage comes from bundles."
     why = f"{'within the limits ' * limited}{_why_nothing(scores, floor_ratio, undirected=undirected)}"
     if uneven is not None:
         return f"{why[0].upper()}{why[1:]}{_what_else(uneven, by_itself)}"

@@ -64,8 +64,8 @@ def movable_above(room: Room, target_ratio: float) -> list[int]:
 
 
 def fewest_within(room: Room, bundles: Sequence[int], target_ratio: float) -> Choice:
-    """The fewest moves of these bundles (rows) after which no broker is above a usage; one may stay above it that has
-    none of them."""
+    """The fewest moves of these bundles (rows) after which no broker is above a usage; a broker that has none of them
+    may stay above it."""
     within = np.full(len(room.fit), target_ratio)
     choice = choose(room.up_to(target_ratio), bundles, within, np.ones(len(bundles), dtype=np.int64))
     if choice.reached and choice.after.highest_ratio() > target_ratio + _ROUNDING_PPM / PPM:

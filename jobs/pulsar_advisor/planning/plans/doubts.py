@@ -27,7 +27,7 @@ def above_capacity(broker: str, likely: float, highest: float) -> tuple[Doubt, .
 
 
 def may_not_fall(broker: str, above_likely_ratio: float, noise_ratio: float) -> tuple[Doubt, ...]:
-    """A doubt if the source may end above its likely usage by more than two snapshots differ."""
+    """A doubt if the source may end above its likely usage by more than the noise floor."""
     if not above_likely_ratio > noise_ratio + _ROUNDING:
         return ()
     sentence = (

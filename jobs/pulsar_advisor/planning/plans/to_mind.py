@@ -1,4 +1,4 @@
-"""What a plan says against itself: for whoever approves it, or carries it out by hand."""
+"""The warnings in a plan, for whoever approves it or carries it out by hand."""
 
 from __future__ import annotations
 

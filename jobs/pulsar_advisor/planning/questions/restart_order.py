@@ -79,18 +79,18 @@ def _balance_first(room: Room, restarts: Sequence[Restart]) -> str | None:
     is_default = within == target and (target < ceiling or ceiling >= room.settings.overloaded_ratio)
     to = "" if within is None or is_default else f" --to {ceiling:.0%}"
     has_moves = within is not None
-    command = f": pulsar-advisor balance{to}" if has_moves else ""
+    balance = f"Balance (pulsar-advisor balance{to})"
     if len(above):
         hottest = int(above[usage[above].argmax()])
         others = f" and {count(len(above) - 1, 'other')} are" if len(above) > 1 else " is"
         return (
-            f"{'Balance' if has_moves else 'Split bundles, or add a broker,'} first: {room.state.brokers.ids[hottest]} "
-            f"(at {usage[hottest]:.1%}){others} above {ceiling:.0%}. Until its own turn such a broker takes no bundle, "
-            f"so all that is drained goes to the rest{command}"
+            f"{balance if has_moves else 'Split bundles, or add a broker,'} first: "
+            f"{room.state.brokers.ids[hottest]} (at {usage[hottest]:.1%}){others} above {ceiling:.0%}. Until its own "
+            "turn such a broker takes no bundle, so all that is drained goes to the other brokers"
         )
     return (
-        f"{'Balance, or add a broker,' if has_moves else 'Add a broker'} first: {count(without_room, 'bundle')} "
-        f"would find no room under {ceiling:.0%} and go wherever Pulsar decides{command}"
+        f"{f'{balance}, or add a broker,' if has_moves else 'Add a broker'} first: "
+        f"{count(without_room, 'bundle')} would find no room under {ceiling:.0%} and go wherever Pulsar decides"
     )
 
 

@@ -35,7 +35,7 @@ from pulsar_advisor.planning.usage.lower_bound import level
 from pulsar_advisor.shedding.fewest_moves import PPM, ppm_per_unit
 
 SizeVerdict = Literal["under", "right", "over", "unknown"]
-"""Surely too few · enough, and one less isn't or may not be · enough, and a broker could go · enough at one
+"""Surely too few · enough, and one fewer isn't or may not be · enough, and a broker could go · enough at one
 end of the range only, or if figures that validation doubts are right."""
 
 _CERTAIN_WITHIN: Final = 0.01
@@ -315,37 +315,37 @@ def _sentence(
     if verdict == "right":
         perhaps = [size for size in fewer if size.lowest_ratio <= target]
         if not perhaps:
-            return f"{brokers} {is_are} enough for {wanted}, and one less would not be."
+            return f"{brokers} {is_are} enough for {wanted}, and one fewer would not be."
         first = min(perhaps, key=lambda size: size.highest_ratio)
         if first.highest_ratio <= target and not is_known:
-            return f"{brokers} {is_are} enough for {wanted}, by all that is known; whether one less would be isn't."
+            return f"{brokers} {is_are} enough for {wanted}, as far as is known; whether one fewer would be is unknown."
         if first.highest_ratio <= target:
-            return f"{brokers} {is_are} enough for {wanted}; one less would leave no room for a failure."
+            return f"{brokers} {is_are} enough for {wanted}; one fewer would leave no room for a failure."
         return (
-            f"{brokers} {is_are} enough for {wanted}. Whether {first.brokers} would be isn't known: "
-            f"{usage_range(first)} each, the more the more CPU follows messages. {MEASURE}"
+            f"{brokers} {is_are} enough for {wanted}. Whether {first.brokers} would be is unknown: "
+            f"{usage_range(first)} each, depending on how much CPU follows messages. {MEASURE}"
         )
     if verdict == "under":
         needed = _brokers_in_all(now, [(machine, machine.needed) for machine in machines])
         if_messages = _brokers_in_all(now, [(machine, machine.needed_if_messages) for machine in machines])
         start = f"{brokers} {is_are} not enough for {wanted}, whatever the base load is"
         if doubtful:
-            start = f"If what is known of {some_of(doubtful)} is right, which validation doubts, {start}"
+            start = f"If the figures of {some_of(doubtful)}, which validation doubts, are right, {start}"
         if needed is not None:
             return f"{start}: {needed} would be."
         if if_messages is None:
             where = "each" if len(machines) == 1 else "some"
             return f"{start}, and no number of such brokers is: what stays on {where} is above {wanted}."
         return f"{start}: {if_messages} would be if CPU follows messages; if it doesn't, no number is. {MEASURE}"
-    is_open = f"Whether {brokers} {is_are} enough for {wanted} isn't known"
+    is_open = f"Whether {brokers} {is_are} enough for {wanted} is unknown"
     if doubtful:
         return (
-            f"{is_open}: validation doubts what is known of {some_of(doubtful)}, by which the busiest would be at "
+            f"{is_open}: validation doubts the figures of {some_of(doubtful)}, by which the busiest would be at "
             f"{usage_range(now)}, divided evenly. `validate` says why."
         )
     return (
-        f"{is_open}: divided evenly, the busiest would be at {usage_range(now)}, the less the more CPU follows "
-        f"messages. {MEASURE}"
+        f"{is_open}: divided evenly, the busiest would be at {usage_range(now)}, depending on how much CPU "
+        f"follows messages. {MEASURE}"
     )
 
 

@@ -106,7 +106,7 @@ def test_a_broker_that_was_upgraded_with_its_old_file_keeps_what_it_says() -> No
     assert settings.values.load_balancer_load_shedding_strategy == PACKAGE + "ThresholdShedder"
     assert settings.values.max_unload_percentage == 0.2
     assert settings.notes == (
-        "The brokers place with LeastLongTermMessageRate: AvgShedder is no placement strategy for ThresholdShedder.",
+        "The brokers place with LeastLongTermMessageRate: AvgShedder is not a placement strategy for ThresholdShedder.",
     )
 
 

@@ -110,7 +110,7 @@ def test_a_later_release_is_an_upgrade_though_it_is_judged_as_the_same(version: 
 
 @pytest.mark.parametrize(("version", "to"), [("5.0.0", "5.0.0-M1"), ("5.0.0-M2", "5.0.0-M2"), ("6.0.0", "5.0.1")])
 def test_an_earlier_release_is_none(version: str, to: str) -> None:
-    with pytest.raises(UsageError, match=f"--to {to} is no upgrade: the cluster runs {version}"):
+    with pytest.raises(UsageError, match=f"--to {to} is not an upgrade: the cluster runs {version}"):
         settings_upgrade(version, {}, {}, to, "modular")
 
 

@@ -190,7 +190,7 @@ def test_a_broker_without_a_cpu_limit_may_be_the_busiest(state: ClusterState, li
     state.brokers.limit[A, CPU] = limit
     judged = coverage(state, DEFAULTS)
     assert judged.decides
-    why = "a:8080 reports no CPU limit that can be, and nothing shows how busy it is."
+    why = "a:8080 reports an impossible CPU limit, and nothing shows how busy it is."
     assert judged.why == f"Too little can be judged: {why}"
     assert judged.sentence == f"All of the load could be judged, but not each broker: {why}"
 

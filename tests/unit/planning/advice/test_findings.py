@@ -148,7 +148,7 @@ def test_samples_added_to_stored_averages_are_said(state: ClusterState, settings
     assert of_averages() == []
     state.bundles.folded_samples[0] = 3
     assert of_averages() == [
-        "The averages of the leader are those it stored, with up to 3 samples from load reports written since."
+        "The leader's averages are those it stored, plus up to 3 samples from load reports written since."
     ]
     state.bundles.unknown_samples[1] = 1
     (sentence,) = of_averages()
@@ -161,7 +161,7 @@ def test_bundles_that_isolation_policies_forbid_where_they_are_are_named(
     elsewhere = replace(state, isolation_policies=(IsolationPolicy("p", ("t/hot",), ("b",), (), 1, 100),))
     [forbidden] = [one for one in findings(elsewhere, settings) if "forbid" in one.sentence]
     assert forbidden.severity == "warning"
-    assert forbidden.sentence.startswith("Isolation policies forbid where ")
+    assert " where isolation policies forbid it: " in forbidden.sentence
     assert "t/hot/0x00000000_0x40000000 on a:8080" in forbidden.sentence
     here = replace(state, isolation_policies=(IsolationPolicy("p", ("t/hot",), ("[ab]",), (), 1, 100),))
     assert not [one for one in findings(here, settings) if "t/hot" in one.sentence and "forbid" in one.sentence]
