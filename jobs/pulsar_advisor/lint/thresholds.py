@@ -235,7 +235,8 @@ def avg_minimum_is_reached(case: Case) -> Violation | None:
         return None
     return Violation(
         f"{case.broker(high)} and {case.broker(low)} are {points:.0f} points apart, but what would move, "
-        f"{max(messages, 0):,.0f} msg/s and {max(size, 0):,.0f} bytes/s, is not above minUnloadMessage={settings.min_unload_message:,} and "
+        f"{max(messages, 0):,.0f} msg/s and {max(size, 0):,.0f} bytes/s, is not above "
+        f"minUnloadMessage={settings.min_unload_message:,} and "
         f"minUnloadMessageThroughput={settings.min_unload_message_throughput:,}",
         # What moves must be more than the minimum.
         {"minUnloadMessage": str(math.ceil(messages) - 1)} if messages > 0 else {},
@@ -363,8 +364,8 @@ def shedder_may_move_something(case: Case) -> Violation | None:
             ),
         },
     }
-    unset = [key for key, value in limits.get(case.own.shedder, {}).items() if value == 0]
-    return Violation(f"{case.own.shedder} moves nothing with {' and '.join(f'{key}=0' for key in unset)}") if unset else None
+    unset = [f"{key}=0" for key, value in limits.get(case.own.shedder, {}).items() if value == 0]
+    return Violation(f"{case.own.shedder} moves nothing with {' and '.join(unset)}") if unset else None
 
 
 @rule(

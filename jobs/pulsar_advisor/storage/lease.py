@@ -80,7 +80,7 @@ class Lease:
         """Raises `Refused` if another process has taken the folder over."""
         if not self.is_ours():
             raise Refused(
-                f"{self.folder} was taken over by another process, because this one gave no sign of life for "
+                f"{self.folder} was taken over by another process, because this one did not renew its lease for "
                 f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes: the other process continues"
             )
 
@@ -113,7 +113,7 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
             if is_held(content, age(path)):
                 raise Held(
                     f"{work} by another process now, named in {path}: wait until it ends or, if its host is gone, "
-                    f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes after its last sign of life"
+                    f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes after it last renewed its lease"
                 )
             _take_away(path, content)
     try:

@@ -48,7 +48,7 @@ class PlanReference:
         # Approvers for this cluster may lack permission for the plan's own, where the ledger would show the approval.
         if (of := (plan.cluster, plan.snapshot)) != (root.cluster, self.snapshot):
             raise Refused(
-                f"{found} is a plan for cluster {of[0]!r}, snapshot {of[1]!r}, but lies in the folder of another"
+                f"{found} is a plan for cluster {of[0]!r}, snapshot {of[1]!r}, but is in the folder of another"
             )
         return plan
 

@@ -110,8 +110,8 @@ def outcomes_of(root: Root, snapshot: str, plans: Mapping[str, Collection[str]])
         plans_of_result = {digest.encode() for digest in there[file]}
         if listed is not None and not plans_of_result <= {*listed.split()}:  # None: of an earlier release
             raise StorageError(
-                f"{file} is of another `recommend` than the result: one is at work, or was ended. Wait for it, or run "
-                "`recommend` again"
+                f"{file} and the result are of different runs of `recommend`: one is under way, or was interrupted. "
+                "Wait for it, or run `recommend` again"
             )
     return answers
 

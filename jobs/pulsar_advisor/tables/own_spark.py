@@ -38,7 +38,7 @@ def choose_own_spark(environment: MutableMapping[str, str], master: str, *, utf8
 
 
 def temporary_folder_option(environment: Mapping[str, str]) -> str:
-    """The option to keep temporary files where Python does: Java by itself doesn't mind `TMPDIR`. Empty if options of
+    """The option to keep temporary files where Python does: Java by itself ignores `TMPDIR`. Empty if options of
     Java in the environment name a folder.
 
     Raises `UsageError` if nothing may be run from that folder, in which Java puts libraries.

@@ -53,8 +53,8 @@ def ownership(raw: RawTables) -> DataFrame:
 
 
 def last_lists(raw: RawTables) -> DataFrame:
-    """The lines of the last pass of each source. Where ZooKeeper names no owners, a broker that fell silent is taken at
-    its earlier word: otherwise all its bundles would count as unowned.
+    """The lines of the last pass of each source. Where ZooKeeper names no owners, the earlier list of a broker that no
+    longer answers counts: otherwise all its bundles would count as unowned.
     """
     lines = raw["owned_bundles"]
     # "end" sorts after "begin"

@@ -206,7 +206,7 @@ def _start_java(settings: Mapping[str, Setting]) -> None:
     except PySparkRuntimeError as error:
         passing.join(_EXIT_TIMEOUT_S)  # they hold the reason
         raise UsageError(
-            "Java did not start, see above what it said: Spark needs Java 17 or newer, on PATH or in JAVA_HOME, and "
+            "Java did not start (its output is above): Spark needs Java 17 or newer, on PATH or in JAVA_HOME, and "
             "memory for its heap"
         ) from error
 

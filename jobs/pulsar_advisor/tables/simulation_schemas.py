@@ -86,7 +86,7 @@ SIMULATED_SCORES: Final = Table(
     ("shedder", "placement", "what_if", "seed"),
     (
         *_SIMULATION_KEY,
-        Column("ended", "string", "`settled`, `repeats` (goes round), `unfinished`; null with an error"),
+        Column("ended", "string", "`settled`, `repeats` (oscillates), `unfinished`; null with an error"),
         Column("error", "string", "why the combination could not be simulated"),
         Column("cycles", "bigint", "cycles simulated"),
         Column("repeats_cycle", "bigint", "the cycle after which everything was as at the end"),

@@ -64,7 +64,7 @@ def test_a_preview_of_another_manifest_is_not_shown(live: Root) -> None:
 
 
 def test_an_earlier_release_is_refused_before_anything_is_written(live: Root) -> None:
-    with pytest.raises(UsageError, match=r"is no upgrade: the cluster runs 4\.0\.8"):
+    with pytest.raises(UsageError, match=r"is not an upgrade: the cluster runs 4\.0\.8"):
         upgrade.run(live, SNAPSHOT, UpgradeRequest("3.0.7"))
     assert not (live.path / "upgrades").exists()
 

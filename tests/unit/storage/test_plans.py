@@ -123,7 +123,7 @@ def test_a_plan_of_another_cluster_or_snapshot_is_none_of_this_ones(root: Root, 
     ours = root.folder(PLANS, make_plan([]).snapshot) / theirs.name
     ours.parent.mkdir(parents=True, exist_ok=True)
     ours.write_bytes(theirs.read_bytes())
-    with pytest.raises(Refused, match="lies in the folder of another"):
+    with pytest.raises(Refused, match="is in the folder of another"):
         PlanReference(make_plan([]).snapshot, ours.name, digest_of(plan)).load(root)
 
 

@@ -79,7 +79,7 @@ def test_a_root_with_a_password_is_refused_without_showing_it(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["file://advisor", "file://localhost/advisor", "file:advisor"])
 def test_a_files_url_is_not_looked_up_in_the_working_folder(url: str) -> None:
-    with pytest.raises(UsageError, match=r"is no absolute path: give file:///PATH"):
+    with pytest.raises(UsageError, match=r"is not an absolute path: give file:///PATH"):
         Root(url, "c")
 
 

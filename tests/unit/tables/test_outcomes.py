@@ -39,5 +39,5 @@ def test_answers_that_another_request_has_replaced_are_not_those_of_the_result(r
     write_outcomes(root, state, "ThresholdShedder", [], ["sha256:a", "sha256:b"])
     outcomes_of(root, state.snapshot, {"ThresholdShedder": ["sha256:b"]})
     write_outcomes(root, state, "ThresholdShedder", [], ["sha256:c"])
-    with pytest.raises(StorageError, match="another `recommend` than the result: one is at work, or was ended"):
+    with pytest.raises(StorageError, match="of different runs of `recommend`: one is under way, or was interrupted"):
         outcomes_of(root, state.snapshot, {"ThresholdShedder": ["sha256:b"]})
