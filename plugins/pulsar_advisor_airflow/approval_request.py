@@ -87,7 +87,8 @@ def lines(
         left = [broker for broker in plan.goal.brokers if broker not in recorded.ended]
         yield from _of_a_roll(left, plan.decision.figures.get("moves_of_a_bundle"))
     if sent and not recorded.ended:
-        yield f"- {text(sent[0].id)} is sent first, as it disturbs the fewest topics; unless it holds, nothing follows"
+        only_if = "nothing else is sent unless its effect holds"
+        yield f"- {text(sent[0].id)} is sent first, as it disturbs the fewest topics; {only_if}"
     if left_out := len(plan.steps) - len(plan.executable_steps):
         yield f"- {count(left_out, 'step')} of the plan can't be carried out and won't be sent"
     if unloads:

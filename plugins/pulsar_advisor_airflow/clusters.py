@@ -41,7 +41,7 @@ def _no_literal(text: str) -> str:
         literal_eval(text)
     except (SyntaxError, ValueError):
         return text
-    raise ValueError(f"'{text}' is a value in Python, which Airflow's templates would make of it: use a name")
+    raise ValueError(f"'{text}' would become a value of Python in Airflow's templates: use a name")
 
 
 _Name = Annotated[str, AfterValidator(_no_literal)]

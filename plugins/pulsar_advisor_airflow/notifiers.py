@@ -27,7 +27,7 @@ TOLD: Final = "told"
 
 
 class Reached(NamedTuple):
-    """The receivers that heard of an event, and why others didn't."""
+    """The receivers that were notified of an event, and why others weren't."""
 
     receivers: tuple[int, ...]
     """By their position in the configuration: two may have the same class."""

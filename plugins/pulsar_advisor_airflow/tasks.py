@@ -184,7 +184,7 @@ def plan_by_digest(cluster: str, digest: str, *, roll: bool = False) -> dict[str
         plan = found.load(root)
         if (plan.shedder == ROLL) != roll:
             dag = dag_of("pulsar_rebalance" if roll else "pulsar_rolling_restart", cluster)
-            raise UsageError(f"{found.digest} is {'no' if roll else 'a'} roll: trigger {dag} with it")
+            raise UsageError(f"{found.digest} is {'not a' if roll else 'a'} roll: trigger {dag} with it")
         return asdict(found)
 
 
@@ -555,7 +555,7 @@ def _await_end(ledger: Ledger, digest: str) -> int | None:
     while held := [run.id for run in runs_of_roll(ledger, digest) if is_held(ledger, run)]:
         if monotonic() >= deadline_s:
             return held[0]
-        log.info("run %s is held by a worker that may be gone: waiting for its end, or its lease's", held[0])
+        log.info("run %s is held by a worker that may be gone: waiting until it ends or its lease expires", held[0])
         sleep(_HOLDER_POLL_S)
     if roll_of_plan(ledger, digest) is None:
         end_unheld_run(ledger, digest, "its task in Airflow has ended")

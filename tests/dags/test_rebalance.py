@@ -1008,7 +1008,7 @@ def test_the_request_shows_the_digest_and_each_step_to_those_who_may_answer(stag
     body = request.body or ""
     for part in (
         f"| 1 | step-001 | `{NAMESPACE}/{LOWER}`",
-        "step-001 is sent first, as it disturbs the fewest topics; unless it holds, nothing follows",
+        "step-001 is sent first, as it disturbs the fewest topics; nothing else is sent unless its effect holds",
         "it splits 1 bundle, which can't be undone",
         "0 s between two calls",
         "approved for 4 h",

@@ -85,7 +85,7 @@ def _sender(base: str, cluster: Cluster, request: Request, user: GetUserDep, tok
     except BadData:
         shown = None
     if shown not in ([user.get_id(), page], [user.get_id(), path]):
-        raise HTTPException(403, "this form is not the one that was shown to you, or an hour old: open the page again")
+        raise HTTPException(403, "this form was not shown to you, or is more than an hour old: open the page again")
     return Person(user.get_name(), AUTHENTICATED_BY)
 
 

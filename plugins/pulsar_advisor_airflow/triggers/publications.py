@@ -55,7 +55,7 @@ class PublicationsTrigger(BaseTrigger):  # type: ignore[misc]
             logged(self.log.warning)(f"the triggerer can't listen, the worker will: {error}")
         else:
             while silent := await in_thread(wait.silent):
-                logged(self.log.debug)(f"not heard yet: {silent}")
+                logged(self.log.debug)(f"not published yet: {silent}")
                 await asyncio.sleep(POLL_S)
             heard = listener.heard().packed()
         finally:
