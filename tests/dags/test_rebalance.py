@@ -484,6 +484,33 @@ def test_an_approval_that_is_none_fails_the_run_and_nothing_is_written(
     assert kinds(stages) == ["proposed", "refused"]
 
 
+@pytest.mark.parametrize(
+    ("responder", "proposer", "why"),
+    [(None, "alice", "doesn't report who"), ("olive", None, "somebody unknown"), ("ALICE", "alice", "another person")],
+)
+def test_only_a_known_person_other_than_the_known_proposer_can_answer(
+    responder: str | None, proposer: str | None, why: str
+) -> None:
+    from pulsar_advisor_airflow.operators.approval import _another_person
+
+    with pytest.raises(Refused, match=why):
+        _another_person(responder, proposer)
+
+
+@pytest.mark.parametrize("asks_policy", [False, True])
+def test_a_gate_that_no_policy_may_answer_asks_none(monkeypatch: pytest.MonkeyPatch, asks_policy: bool) -> None:
+    from pulsar_advisor_airflow.operators import approval
+
+    asked: list[object] = []
+    answers = "pulsar_advisor.execution.consent.approval.approve_automatically"
+    monkeypatch.setattr(approval, "approval_policy", lambda _cluster: SimpleNamespace(automatic="any plan"))
+    monkeypatch.setattr(answers, lambda _ledger, plan, **_: asked.append(plan))
+    place = {"plan": None, "root": "/root", "cluster": "demo"}
+    gate = approval.PlanApprovalOperator(task_id="approve", **place, asks_policy=asks_policy)
+    why_a_person = gate._approve_automatically(None, "the plan", ApplyThrottle(), None)  # type: ignore[arg-type]
+    assert (why_a_person, asked) == ((None, ["the plan"]) if asks_policy else ("", []))
+
+
 TICKED = {"accept_low_confidence": True, "comment": ""}
 NOT_TICKED = {"accept_low_confidence": False, "comment": ""}
 
