@@ -85,7 +85,7 @@ def may_work(holder: Process, heartbeat_at_ms: int, now_ms: int) -> bool:
 
 
 def is_parked(run: Run, lease: int | None = None) -> bool:
-    """Whether an active run waits without a process; of this `lease`, if one is given, as another has gone on since."""
+    """Whether an active run waits without a process: as it was parked under this `lease`, if one is given."""
     return run.state == "active" and run.heartbeat_at_ms == PARKED_AT_MS and lease in (None, run.lease)
 
 
