@@ -12,7 +12,7 @@ from typing import Any
 import airflow
 import jsonschema
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 import documents
 from pulsar_advisor.admin.oxia import OxiaConnection
@@ -433,13 +433,16 @@ def test_so_does_one_that_proposes_or_judges_it(
         task()
 
 
+@pytest.mark.parametrize("is_stopped", [False, True])
 @pytest.mark.parametrize(
     ("state", "to_do"), [("pending", "clear this task to continue"), ("failed", "to go on, make a new plan")]
 )
-def test_a_run_that_ended_early_asks_for_what_can_be_done(
-    monkeypatch: pytest.MonkeyPatch, state: StepState, to_do: str
+def test_a_run_that_ended_early_asks_for_what_can_be_done_and_is_retried_if_only_its_worker_ended(
+    monkeypatch: pytest.MonkeyPatch, state: StepState, to_do: str, is_stopped: bool
 ) -> None:
     task = PulsarApplyOperator(task_id="t", plan={}, root="/root", cluster="demo", pulsar_conn_id="pulsar_default")
+    if is_stopped:
+        task.on_kill()
     call = Call("PUT", "/admin/v2/namespaces/shop/orders/0x00000000_0x80000000/unload", {}, None)
     step = AppliedStep(id="step-001", action="unload", bundle="b", state=state, detail="", request=call)
     result = ApplyResult(
@@ -454,8 +457,9 @@ def test_a_run_that_ended_early_asks_for_what_can_be_done(
     )
     monkeypatch.setattr(task, "_run", lambda *_, **__: result)
     ti = SimpleNamespace(try_number=1, max_tries=0, task=task, start_date=None)
-    with pytest.raises(AirflowFailException, match=f"^0 of 1 steps confirmed; {to_do}$"):
+    with pytest.raises(AirflowException, match=f"^0 of 1 steps confirmed; {to_do}$") as failed:
         task.go_on({"ti": ti, "dag_run": SimpleNamespace(start_date=None)}, {"waited": as_json(Parking("pause", 60))})
+    assert failed.type is (AirflowException if is_stopped else AirflowFailException)
 
 
 def test_a_gate_that_is_set_by_hand_has_a_listener() -> None:

@@ -902,6 +902,28 @@ def apply_operator(root: str = "/root", digest: str = "sha256:0") -> Any:
 
 
 @pytest.mark.parametrize(
+    ("try_number", "max_tries", "lifts"),
+    [(1, 2, True), (2, 2, False), (2, 3, True)],
+    ids=["first", "retry", "cleared by a person"],
+)
+def test_only_a_try_that_a_person_began_lifts_a_pause(
+    try_number: int, max_tries: int, lifts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = apply_operator()
+    lifted: list[bool] = []
+
+    def run(*_: object, lifts_pause: bool) -> None:
+        lifted.append(lifts_pause)
+        raise Refused("that is all")
+
+    monkeypatch.setattr(operator, "_run", run)
+    this_try = SimpleNamespace(try_number=try_number, max_tries=max_tries, task=SimpleNamespace(retries=2))
+    with pytest.raises(Refused):
+        operator.go_on({"ti": this_try}, {"waited": as_json(Parking("pause", 60))})
+    assert lifted == [lifts]
+
+
+@pytest.mark.parametrize(
     ("try_number", "max_tries", "has_begun", "asks"),
     [(1, 2, False, True), (2, 2, False, True), (2, 2, True, False), (2, 3, False, False)],
     ids=["first", "retry of one that failed before it asked", "retry", "cleared by a person"],
