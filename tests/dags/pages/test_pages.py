@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -15,11 +16,13 @@ from html import unescape
 from itertools import count
 from pathlib import Path
 from sqlite3 import connect
+from unittest.mock import patch
 from urllib.parse import urlencode
 
 import pytest
 from airflow.sdk import Param
 from httpx import Response
+from itsdangerous import TimestampSigner
 
 import documents
 import rotten_root
@@ -44,6 +47,7 @@ from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor_airflow.forms import RUN
+from pulsar_advisor_airflow.pages.access import TOKEN_LIFE_S
 from unit.execution.actors import ALICE, BOB
 from unit.execution.doubles import LOWER, NAMESPACE, SNAPSHOT, UPPER, make_plan, split_step, unload_step
 from unit.reporting.skewed import skewed_inputs
@@ -728,11 +732,16 @@ def test_a_viewer_sees_no_button_and_steers_nothing(server: LogIn, ledger: Ledge
     assert pause_requested(ledger, held.id) is None
 
 
-@pytest.mark.parametrize("forged", ["", "x", "of another user", "tampered"])
+@pytest.mark.parametrize("forged", ["", "x", "of another user", "tampered", "more than an hour old"])
 def test_a_form_that_was_not_shown_to_this_user_steers_nothing(
     server: LogIn, ledger: Ledger, held: HeldRun, forged: str
 ) -> None:
+    def earlier() -> str:
+        with patch.object(TimestampSigner, "get_timestamp", lambda _signer: int(time.time()) - TOKEN_LIFE_S - 2):
+            return token_in(server("olive").get(page_of(held)).text)
+
     shown = {
+        "more than an hour old": earlier,
         "of another user": lambda: token_in(server("admin").get(page_of(held)).text),
         "tampered": lambda: f"{token_in(server('olive').get(page_of(held)).text)[:-2]}xx",
     }

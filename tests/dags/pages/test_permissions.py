@@ -142,6 +142,14 @@ def test_the_form_that_one_cluster_showed_steers_no_other(
     assert [run_by_id(ledger, run.id).state for run in runs.values()] == ["active", "active"]
 
 
+def test_a_run_is_steered_on_its_own_clusters_pages_alone(
+    server: LogIn, ledger: Ledger, runs: dict[str, HeldRun]
+) -> None:
+    page = page_of(runs["prod-us"], "prod-eu")
+    sent = server("eve").post(f"{page}/stop", data={"token": _signer().dumps(["eve", page])})
+    assert (sent.status_code, run_by_id(ledger, runs["prod-us"].id).state) == (404, "active")
+
+
 def test_the_lists_have_the_clusters_that_a_user_may_see(server: LogIn, runs: dict[str, Any]) -> None:
     for path in ("", "index"):
         page = server("una").get(f"/pulsar-advisor/{path}").text
