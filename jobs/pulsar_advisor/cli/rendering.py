@@ -141,7 +141,8 @@ def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
     from pulsar_advisor.planning.plans.own_balancer import ACTS_ALIKE, DOES_NOTHING_EITHER
 
     acts = explanation.acts_in_cycle
-    what = explanation.sentence + (f" (cycle {acts})" if explanation.acts and acts else "")
+    acts_now = explanation.acts and acts
+    what = f"{explanation.sentence.removesuffix('.')} in cycle {acts}." if acts_now else explanation.sentence
     pulsar = f"{explanation.pulsar}."
     yield from explanation.caveats
     yield from (what, pulsar) if explanation.pulsar in (ACTS_ALIKE, DOES_NOTHING_EITHER) else (pulsar, what)
@@ -235,7 +236,7 @@ def scale_lines(found: Scale) -> Iterator[str]:
     """What the load needs, the sizes around it, and what a division into bundles adds to that."""
     from pulsar_advisor.planning.questions.scale import usage_range
 
-    yield f"{found.sentence} (verdict: {found.verdict}, confidence: {found.confidence})"
+    yield f"{found.sentence} Verdict: {found.verdict}, confidence: {found.confidence}."
     for size in found.sizes:
         which = f"{size.change:+d} with {size.machine}" if size.change and len(found.machines) > 1 else ""
         mark = which if size.change else "now"

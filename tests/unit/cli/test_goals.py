@@ -134,7 +134,7 @@ def test_sizes_are_shown_beside_the_one_there_is() -> None:
     machines = (Machine("4 cores", 2, 3, 3),)
     found = Scale(2, 0.5, "under", "low", "2 aren't enough.", machines, sizes, 0.5, "t/n/0x0_0x1", 0.3, ("b",))
     assert list(scale_lines(found)) == [
-        "2 aren't enough. (verdict: under, confidence: low)",
+        "2 aren't enough. Verdict: under, confidence: low.",
         "      2 brokers: 55.0% to 90.0%    busiest, divided evenly  now",
         "       1 broker: 110.0% to 120.0%  busiest, divided evenly",
         "      3 brokers: 40.0%             busiest, divided evenly",
@@ -147,6 +147,6 @@ def test_sizes_are_shown_beside_the_one_there_is() -> None:
 def test_no_largest_bundle_is_named_where_none_has_load() -> None:
     idle = Scale(1, 0.5, "right", "high", "1 is enough.", (Machine("4 cores", 1, 1, 1),), (), 0.0, "", 0.0, ())
     assert list(scale_lines(idle)) == [
-        "1 is enough. (verdict: right, confidence: high)",
+        "1 is enough. Verdict: right, confidence: high.",
         "whichever broker fails, the others have room for its bundles",
     ]

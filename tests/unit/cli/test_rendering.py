@@ -49,7 +49,7 @@ EXPLANATION = ExplanationOfSnapshot(
     what_if={},
     pulsar=ACTS_ALIKE,
 )
-ACTS = "ThresholdShedder unloads 1 bundle from a:8080. (cycle 1)"
+ACTS = "ThresholdShedder unloads 1 bundle from a:8080 in cycle 1."
 
 
 def test_a_setting_to_try_stays_one_word_in_a_shell() -> None:

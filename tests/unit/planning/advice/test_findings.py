@@ -192,6 +192,9 @@ def test_a_broker_above_its_limit_is_overloaded_and_its_limit_is_wrong(
         "By what the brokers report, 124% of the CPU of a:8080 is in use: the limit is wrong, not the usage "
     )
     assert above.sentence.endswith(" To Pulsar such a broker is overloaded.")
+    state.brokers.usage[1, 0] = 1.5 * state.brokers.limit[1, 0]
+    [both] = [one for one in findings(state, settings) if "limit" in one.sentence]
+    assert "150% of the CPU of b:8080 are in use: the limits are wrong, not the usage " in both.sentence
 
 
 def test_brokers_whose_network_speed_is_unknown_are_named(state: ClusterState, settings: ResolvedSettings) -> None:
