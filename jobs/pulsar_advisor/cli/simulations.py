@@ -43,7 +43,7 @@ class SimulationOptions:
     load: float = 1.0
     """Load of every bundle, relative to the snapshot's."""
     noise: float = 0.0
-    """How much the load of a bundle varies from cycle to cycle: 0.1 is about 10 %."""
+    """How much the load of a bundle varies from cycle to cycle: 0.1 is about 10%."""
     replay: WholeNumber = 0
     """How many earlier snapshots to replay the load of, spaced as they were, before it is the snapshot's."""
     seed: WholeNumber = 0

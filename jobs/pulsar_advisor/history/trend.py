@@ -204,7 +204,7 @@ def slope_text(slope: Slope | None) -> str:
     if slope is None:
         return f"no slope yet: it takes {FEWEST_DAYS} days with fit snapshots in half the usual hours or more"
     points = (f"{round(100 * one, 2) + 0.0:+.2f}" for one in (slope.per_day, slope.lowest, slope.highest))
-    return "{} points/day (90 %: {} to {})".format(*points)
+    return "{} points/day (90%: {} to {})".format(*points)
 
 
 def moves_text(moves: int, causes: Mapping[str, int]) -> str:

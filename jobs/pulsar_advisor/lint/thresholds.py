@@ -25,8 +25,8 @@ from pulsar_advisor.shedding.uniform_load_shedder import ALMOST_ZERO, NO_MINIMUM
 def idle_broker_is_noticed(case: Case) -> Violation | None:
     """An idle broker makes ThresholdShedder act.
 
-    Without the lower boundary it compares busy brokers with the mean only: ten brokers at 80 % and one at 0 % have a
-    mean of 72.7 %, and none of them is 10 points above it.
+    Without the lower boundary it compares busy brokers with the mean only: ten brokers at 80% and one at 0% have a
+    mean of 72.7%, and none of them is 10 points above it.
     """
     if case.settings.lower_boundary_shedding_enabled:
         return None
@@ -59,7 +59,7 @@ def _least_for_idle(case: Case, threshold: float) -> dict[str, str]:
 def threshold_can_be_exceeded(case: Case) -> Violation | None:
     """A broker can be as far above the mean as ThresholdShedder requires.
 
-    Where the mean plus the percentage is 100 % or more, a broker would have to be overloaded beyond its capacity. If
+    Where the mean plus the percentage is 100% or more, a broker would have to be overloaded beyond its capacity. If
     only more brokers help, no percentage does.
     """
     percentage = case.settings.load_balancer_broker_threshold_shedder_percentage
@@ -294,7 +294,7 @@ def avg_thresholds_are_ordered(case: Case) -> Violation | None:
 def target_deviation_can_be_exceeded(case: Case) -> Violation | None:
     """The brokers' usage can deviate by more than TransferShedder's target.
 
-    Usage between 0 and 100 % with mean m deviates by at most the root of m(1 - m). A target above that leaves only its
+    Usage between 0 and 100% with mean m deviates by at most the root of m(1 - m). A target above that leaves only its
     two special cases: an almost idle broker, or an overloaded one.
     """
     mean, target = float(case.usage.mean().clip(0, 1)), case.settings.load_balancer_broker_load_target_std

@@ -107,7 +107,7 @@ def _options(page: ReportPage) -> Iterator[str]:
     if page.options.tradeoffs:
         yield ""
         yield from _table(
-            (">Option", "Plan", ">highest usage", ">unloads", ">topics and clients", "on the front"),
+            (">Option", "Plan", ">Highest usage", ">Unloads", ">Topics and clients", "On the front"),
             (
                 (
                     one.label,
@@ -127,7 +127,7 @@ def _options(page: ReportPage) -> Iterator[str]:
 def _brokers(page: ReportPage) -> Iterator[str]:
     yield from _section("Brokers before and after")
     yield from _table(
-        ("Broker", ">usage now", ">predicted", ">range", ">bundles", ">messages", ">throughput"),
+        ("Broker", ">Usage now", ">Predicted", ">Range", ">Bundles", ">Messages", ">Throughput"),
         (
             (
                 code(row.id) + (f" ({', '.join(row.marks)})" if row.marks else ""),
@@ -159,7 +159,7 @@ def _hot(page: ReportPage) -> Iterator[str]:
         yield "No bundle with traffic."
         return
     yield from _table(
-        ("Broker", "Bundle", ">messages", ">of broker", ">throughput", ">of broker", "In plan"),
+        ("Broker", "Bundle", ">Messages", ">of broker", ">Throughput", ">of broker", "In plan"),
         (
             (
                 code(hot.broker.id),
@@ -184,7 +184,7 @@ def _steps(page: ReportPage) -> Iterator[str]:
     if page.unloads.total:
         yield from _section("Unloads")
         yield from _table(
-            ("Step", "Bundle", "From", "To", ">messages", ">throughput", "Confidence", "Reason"),
+            ("Step", "Bundle", "From", "To", ">Messages", ">Throughput", "Confidence", "Reason"),
             (_unload(view) for view in page.unloads.shown),
         )
         yield from _cut(len(page.unloads.shown), page.unloads.total, "unload")
@@ -264,7 +264,7 @@ def _left_alone(page: ReportPage) -> Iterator[str]:
         name = answers.strategy if answers.role == "shedder" else f"{answers.strategy} as {answers.role}"
         yield from ("", f"### {text(name)}", "")
         yield from _table(
-            ("Outcome", ">number", "Example"),
+            ("Outcome", ">Number", "Example"),
             (
                 (
                     code(group.code) + (" (chosen)" if group.chosen else ""),
@@ -288,7 +288,7 @@ def _whats_next(page: ReportPage) -> Iterator[str]:
     if len(page.next.cycles) > 1:
         yield ""
         yield from _table(
-            (">cycle", ">unloads", ">splits", ">highest usage", ">standard deviation"),
+            (">Cycle", ">Unloads", ">Splits", ">Highest usage", ">Standard deviation"),
             (
                 (
                     str(cycle.cycle or "now"),
@@ -336,7 +336,7 @@ def _upgrade(page: ReportPage) -> Iterator[str]:
 def _combinations(page: ReportPage) -> Iterator[str]:
     yield from _section("Strategies compared")
     yield from _table(
-        ("Shedder", "Placement", ">unloads", ">splits", ">highest usage", ">standard deviation", ">moved", "Note"),
+        ("Shedder", "Placement", ">Unloads", ">Splits", ">Highest usage", ">Standard deviation", ">Moved", "Note"),
         (
             (
                 (f"**{text(row.shedder)}** (advised)" if row.advised else text(row.shedder))

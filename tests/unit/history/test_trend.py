@@ -129,7 +129,7 @@ def test_snapshots_that_are_not_fit_count_but_say_nothing() -> None:
 
 def test_levels_are_of_the_busiest_broker_and_of_what_it_has_above_the_mean() -> None:
     assert trend_lines(trend_of_index(index(5, 0.1)), "prod", 5)[1:4] == [
-        "  busiest broker   median  70.0%   p95  90.0%   now  90.0%   +10.00 points/day (90 %: +10.00 to +10.00)",
+        "  busiest broker   median  70.0%   p95  90.0%   now  90.0%   +10.00 points/day (90%: +10.00 to +10.00)",
         "  above the mean   median  12.5%   p95  12.5%   now  12.5%",
         "  moves            480: 480 unexplained",
     ]
@@ -149,7 +149,7 @@ def test_a_trend_keeps_to_its_schema(days: int) -> None:
 
 
 def test_a_slope_that_reads_as_zero_has_no_sign_of_a_loss() -> None:
-    assert slope_text(Slope(-1e-5, -1e-4, 0.0)) == "+0.00 points/day (90 %: -0.01 to +0.00)"
+    assert slope_text(Slope(-1e-5, -1e-4, 0.0)) == "+0.00 points/day (90%: -0.01 to +0.00)"
 
 
 def test_a_gap_of_days_is_in_minutes_as_in_simulations() -> None:

@@ -108,7 +108,7 @@ UPGRADE = replace(upgrade_section(preview()), findings=("a is 1.",), pins=("a=1"
         ),
         (
             lambda p: replace(p, next=WhatsNext(("It settles.",), CYCLES)),
-            "* It settles.\n\n| cycle | unloads | splits | highest usage | standard deviation |\n"
+            "* It settles.\n\n| Cycle | Unloads | Splits | Highest usage | Standard deviation |\n"
             "|---:|---:|---:|---:|---:|\n| now | 0 | 0 | 90.0% | 20.0% |\n| 2 | 1,200 | 3 | 70.0% | 10.0% |",
         ),
         (

@@ -44,7 +44,7 @@ def test_a_day_that_has_only_begun_bends_no_slope(tmp_path: Path) -> None:
     for day in sorted({day for day, _ in times}):
         fold(root, f"202611{day}")
     row = fleet_row(root, 28, "/{}/{}".format, Recorded())
-    assert (row.days, row.slope) == (6, "+0.00 points/day (90 %: +0.00 to +0.00)")
+    assert (row.days, row.slope) == (6, "+0.00 points/day (90%: +0.00 to +0.00)")
     assert row.now == pytest.approx(0.2)
 
 
