@@ -140,9 +140,8 @@ def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
     """
     from pulsar_advisor.planning.plans.own_balancer import ACTS_ALIKE, DOES_NOTHING_EITHER
 
-    acts = explanation.acts_in_cycle
-    acts_now = explanation.acts and acts
-    what = f"{explanation.sentence.removesuffix('.')} in cycle {acts}." if acts_now else explanation.sentence
+    acts = explanation.acts_in_cycle if explanation.acts else None
+    what = f"{explanation.sentence.removesuffix('.')} in cycle {acts}." if acts else explanation.sentence
     pulsar = f"{explanation.pulsar}."
     yield from explanation.caveats
     yield from (what, pulsar) if explanation.pulsar in (ACTS_ALIKE, DOES_NOTHING_EITHER) else (pulsar, what)
@@ -237,10 +236,12 @@ def scale_lines(found: Scale) -> Iterator[str]:
     from pulsar_advisor.planning.questions.scale import usage_range
 
     yield f"{found.sentence} Verdict: {found.verdict}, confidence: {found.confidence}."
+    if found.sizes:
+        yield "usage of the busiest broker, if the load were divided evenly:"
     for size in found.sizes:
         which = f"{size.change:+d} with {size.machine}" if size.change and len(found.machines) > 1 else ""
         mark = which if size.change else "now"
-        yield f"{count(size.brokers, 'broker'):>15}: {usage_range(size):<17} busiest, divided evenly  {mark}".rstrip()
+        yield f"{count(size.brokers, 'broker'):>15}: {usage_range(size):<17} {mark}".rstrip()
     if found.base_ratio > 0:
         yield f"up to {found.base_ratio:.0%} of the CPU usage may not follow messages"
     if found.largest_bundle_ratio > 0:

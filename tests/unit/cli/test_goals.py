@@ -135,9 +135,10 @@ def test_sizes_are_shown_beside_the_one_there_is() -> None:
     found = Scale(2, 0.5, "under", "low", "2 aren't enough.", machines, sizes, 0.5, "t/n/0x0_0x1", 0.3, ("b",))
     assert list(scale_lines(found)) == [
         "2 aren't enough. Verdict: under, confidence: low.",
-        "      2 brokers: 55.0% to 90.0%    busiest, divided evenly  now",
-        "       1 broker: 110.0% to 120.0%  busiest, divided evenly",
-        "      3 brokers: 40.0%             busiest, divided evenly",
+        "usage of the busiest broker, if the load were divided evenly:",
+        "      2 brokers: 55.0% to 90.0%    now",
+        "       1 broker: 110.0% to 120.0%",
+        "      3 brokers: 40.0%",
         "up to 50% of the CPU usage may not follow messages",
         "the largest bundle, t/n/0x0_0x1, needs up to 30.0% of a broker alone",
         "if one of these fails, the others have no room for its bundles: b",
