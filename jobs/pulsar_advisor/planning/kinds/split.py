@@ -1,9 +1,10 @@
 """split: the splits without which no moves bring every broker within a usage, and where the children go.
 
 While brokers remain above the target however bundles move, the largest bundle of each is cut where its load is divided
-most evenly by its topics' hashes, and moves are chosen again. A boundary between two children that stay together is
-left out, so what remains is needed. Never cut: a bundle whose load is one topic's, one whose topics aren't all known,
-and one whose namespace has its maximum number of bundles. The Extensible manager cuts a bundle in two, not in more.
+most evenly by its topics' hashes, else the largest that moved, and moves are chosen again. A boundary between two
+children that stay together is left out, so what remains is needed. Never cut: a bundle whose load is one topic's, one
+whose topics aren't all known, and one whose namespace has its maximum number of bundles. The Extensible manager cuts a
+bundle in two, not in more.
 """
 
 from __future__ import annotations
@@ -98,18 +99,51 @@ def propose(goal: Goal, room: Room) -> Proposal:
 
 
 def _found(room: Room, target: float) -> _Found:
-    """Cuts until moves bring every broker within the target, or no cut is left."""
+    """Cuts until moves bring every broker within the target, or no cut is left; those after which least is above it.
+
+    Where no bundle of a broker above the target can be cut, but one would fit elsewhere, the largest that moved is cut:
+    it may take the room.
+    """
     now = _Divided(room, np.arange(len(room.state.bundles), dtype=np.int32))
     choice = by_moves = _balanced(now.room, target)
+    best = now, choice
     refused: dict[str, str] = {}
     for _ in range(_MOST_ROUNDS):
-        cuts = [] if choice.reached else _cuts(now, choice.after, room.state, refused)
+        if choice.reached:
+            break
+        left = _left_above(choice.after)
+        cuts = _cuts(now, left, room.state, refused)
+        if not cuts and any(_lacks_room(choice.after, row, target) for bundles in left for row in bundles):
+            cuts = _cuts(now, [_moved(now.room, choice.after)], room.state, {})
         if not cuts:
             break
         division = divided(now.room.state, cuts)
         now = _Divided(now.room.divided(division), now.origin[division.parent])
         choice = _balanced(now.room, target)
-    return _Found(by_moves, now, choice, refused)
+        if _excess(choice.after, target) <= _excess(best[1].after, target):
+            best = now, choice
+    return _Found(by_moves, *best, refused)
+
+
+def _left_above(after: Room) -> list[list[int]]:
+    """The bundles (rows) that may move of each broker still above its ceiling after the moves, the largest first."""
+    usage = after.usage_of(np.arange(len(after.fit)))
+    return [movable(after, [broker]) for broker in np.flatnonzero(after.fit & (usage > after.ceiling)).tolist()]
+
+
+def _lacks_room(room: Room, bundle: int, target: float) -> bool:
+    """Whether a bundle (a row) that stays could move if a broker that it may go to had all of its room left."""
+    return room.share_at_most(bundle) <= target and len(room.allowed(bundle)) > 0
+
+
+def _moved(before: Room, after: Room) -> list[int]:
+    """The bundles (rows) that moved, the largest first."""
+    return sorted(np.flatnonzero(after.owner != before.owner).tolist(), key=after.share, reverse=True)
+
+
+def _excess(room: Room, target: float) -> float:
+    """The likely usages (ratios) above the target, added up."""
+    return float(np.maximum(room.usage_of(np.flatnonzero(room.fit)) - target, 0.0).sum())
 
 
 def _why_no_split(room: Room, target: float, by_moves: float) -> str:
@@ -146,20 +180,21 @@ def _refusals(refused: Mapping[str, str]) -> list[str]:
     return [*sentences, *([f"{count(more, 'more bundle')} of busy brokers can't be split either."] * (more > 0))]
 
 
-def _cuts(now: _Divided, after: Room, captured: ClusterState, refused: dict[str, str]) -> list[Split]:
-    """For each broker still above its ceiling after the moves, the largest bundle that can be cut, in two.
+def _cuts(
+    now: _Divided, groups: Sequence[Sequence[int]], captured: ClusterState, refused: dict[str, str]
+) -> list[Split]:
+    """Of each group of bundles (rows), the first one that can be cut, in two.
 
     What can't be cut goes into `refused`, bundle -> why; what may never be a bundle is a part of a `captured` one.
     """
-    state = now.room.state
-    counts = bundle_counts(state, after.settings)
+    state, settings = now.room.state, now.room.settings
+    counts = bundle_counts(state, settings)
     pieces = np.bincount(now.origin)
     cuts = []
-    usage = after.usage_of(np.arange(len(after.fit)))
-    for broker in np.flatnonzero(after.fit & (usage > after.ceiling)).tolist():
-        for bundle in movable(after, [broker])[:_MOST_TRIED]:
+    for bundles in groups:
+        for bundle in bundles[:_MOST_TRIED]:
             is_whole = pieces[now.origin[bundle]] == 1
-            cut = _cut(state, after.settings, bundle, counts, is_whole)
+            cut = _cut(state, settings, bundle, counts, is_whole)
             if isinstance(cut, str):
                 part = "" if is_whole else f", a part of {captured.bundle_name(int(now.origin[bundle]))},"
                 refused.setdefault(f"{state.bundle_name(bundle)}{part}", cut)

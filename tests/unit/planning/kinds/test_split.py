@@ -71,6 +71,12 @@ def test_a_target_that_is_missed_although_bundles_are_cut_is_said_and_what_stays
     assert goal_outcome(plan) == "in part"
 
 
+def test_a_part_that_took_the_room_is_cut_again_for_a_bundle_of_another_broker_that_is_whole() -> None:
+    """The half that a gives leaves no room on c for one of b's bundles of one topic each; three tenths do."""
+    plan = planned(hot([4.0] * 10, b=[15.0, 15.0], c=[]), Goal("split", (), 0.29))
+    assert goal_outcome(plan) == "reached"
+
+
 def test_every_child_has_topics_and_the_load_of_those() -> None:
     sizes = [float(size) for size in range(1, 13)]
     plan = planned(hot(sizes, b=[10.0], c=[10.0]), SPLIT)
