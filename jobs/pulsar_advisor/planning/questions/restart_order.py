@@ -1,16 +1,17 @@
 """The order of a rolling restart that moves each bundle least often: every broker is drained, then restarted.
 
 The first broker's bundles have nowhere to go but to brokers that will be restarted themselves, so each moves at least
-twice; from then on a broker is drained into those that were restarted already, where there is room. So the first one is
-the broker with the fewest bundles, and no order needs fewer moves than all bundles and those of that broker once more.
+twice; from then on a broker is drained into those that were restarted already, where there is room. So no order needs
+fewer moves than all bundles and those of the broker with the fewest once more. That broker begins, unless bundles then
+stay or move more often and the order that follows after another one is better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 import numpy as np
 
@@ -25,7 +26,8 @@ from pulsar_advisor.planning.kinds.room import Room
 CANDIDATES: Final = 20
 """Brokers tried for the next place in the order, unless an earlier one fits whole into restarted brokers."""
 BUNDLES_TRIED: Final = 1000
-"""Bundles placed, besides one broker's, to find the next in the order: more would take minutes and gain few moves."""
+"""Bundles placed, besides one broker's, to find the next in the order, and bundles in all orders that are tried: more
+would take minutes and gain few moves."""
 
 
 @dataclass(frozen=True)
@@ -47,22 +49,37 @@ def restart_order(room: Room, spare: Sequence[int] = (), last: int | None = None
 
     Spare brokers take bundles first, and aren't restarted. One broker may have to be the `last`.
     """
-    at_first, fit = room, [row for row in np.flatnonzero(room.fit).tolist() if row not in spare]
+    fit = [row for row in np.flatnonzero(room.fit).tolist() if row not in spare]
     bundles = {broker: len(movable(room, [broker])) for broker in fit}
-    others, kept = [row for row in fit if row != last], [row for row in fit if row == last]
+    number, firsts = sum(bundles.values()), [row for row in fit if row != last]
+    again = min((bundles[row] for row in firsts), default=0) if len(fit) > 1 and not spare else 0
+    affordable = _candidates(room, firsts, bundles, spare)[: BUNDLES_TRIED // max(number, 1)]
+    orders = (_restarts(room, bundles, spare, last, first) for first in (None, *affordable))
+    restarts = _first_or_best(orders, _left_and_moves, (0, number + again))
+    _, moves = _left_and_moves(restarts)
+    return RestartOrder(_balance_first(room, restarts), tuple(restarts), moves, number + again)
+
+
+def _restarts(
+    room: Room, bundles: Mapping[int, int], spare: Sequence[int], last: int | None, first: int | None
+) -> list[Restart]:
+    """The turns of these brokers (rows): of the `first`, if any, then always of the one that leaves least to do."""
+    others, kept = [row for row in bundles if row != last], [row for row in bundles if row == last]
     restarted = list(spare)
     restarts = []
     while waiting := others or kept:
-        turns = ((broker, turn(room, broker, restarted)) for broker in _candidates(room, waiting, bundles, restarted))
-        broker, best = _first_or_best(turns)
+        tried = [first] if first is not None and first in waiting else _candidates(room, waiting, bundles, restarted)
+        broker, best = _first_or_best(((row, turn(room, row, restarted)) for row in tried), _rank, (0, 0))
         restarts.append(best.restart)
         restarted.append(broker)
         waiting.remove(broker)
         room = best.back
-    firsts = [bundles[row] for row in fit if row != last]
-    again = min(firsts, default=0) if len(fit) > 1 and not spare else 0
-    moves, bound = sum(one.bundles for one in restarts), sum(bundles.values()) + again
-    return RestartOrder(_balance_first(at_first, restarts), tuple(restarts), moves, bound)
+    return restarts
+
+
+def _left_and_moves(restarts: Sequence[Restart]) -> tuple[int, int]:
+    """The bundles that stay in an order, and the moves that it needs."""
+    return sum(one.stay for one in restarts), sum(one.bundles for one in restarts)
 
 
 def _balance_first(room: Room, restarts: Sequence[Restart]) -> str | None:
@@ -103,16 +120,21 @@ def _has_moves(room: Room, target_ratio: float) -> bool:
 _Candidate = tuple[int, Turn]
 """A broker (a row), and its turn if it were the next."""
 
+_Tried = TypeVar("_Tried")
 
-def _first_or_best(turns: Iterator[_Candidate]) -> _Candidate:
-    """The first turn after which no bundle has to move again, else the best."""
-    best = next(turns)
-    while _rank(best) > (0, 0) and (candidate := next(turns, None)) is not None:
-        best = min(best, candidate, key=_rank)
+
+def _first_or_best(
+    candidates: Iterator[_Tried], rank: Callable[[_Tried], tuple[int, int]], enough: tuple[int, int]
+) -> _Tried:
+    """The first candidate that ranks no higher than `enough`, else the best."""
+    best = next(candidates)
+    while rank(best) > enough and (candidate := next(candidates, None)) is not None:
+        best = min(best, candidate, key=rank)
     return best
 
 
 def _rank(candidate: _Candidate) -> tuple[int, int]:
+    """The bundles that stay in a turn, and those that have to move again."""
     restart = candidate[1].restart
     return restart.stay, restart.will_move_again
 

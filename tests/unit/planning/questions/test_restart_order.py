@@ -39,6 +39,12 @@ def test_without_room_bundles_move_again_or_stay() -> None:
     assert order.moves == 0
 
 
+def test_another_broker_begins_where_the_one_with_the_fewest_bundles_leaves_a_later_one_no_room() -> None:
+    """Only c can take the 50 of a; if c begins, which has none, the 40 of b stay there."""
+    order = restart_order(room(cluster({"a": [50, 10], "b": [40], "c": []}, limits={"a": 100, "b": 50, "c": 100})))
+    assert [(host(restart.broker), restart.stay) for restart in order.restarts] == [("b", 0), ("c", 0), ("a", 0)]
+
+
 @pytest.mark.parametrize(("bundles_tried", "tried"), [(12, 3), (9, 2), (1, 1)])
 def test_the_more_bundles_the_fewer_brokers_are_tried_for_the_first_place(
     monkeypatch: pytest.MonkeyPatch, bundles_tried: int, tried: int
