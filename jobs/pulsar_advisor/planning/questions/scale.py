@@ -14,7 +14,7 @@ packed: for the broker that could go, and for the loss of each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 from operator import itemgetter
@@ -189,19 +189,17 @@ def scale(room: Room, target_ratio: float) -> Scale:
         for machine in range(len(numbers))
     )
     unknown = unknown_network(room.state)
-    may_go = [
-        size.machine
+    lacks_room = {
+        size.machine: _lacks_room(room, rows[of_type == titles.index(size.machine)], target_ratio)
         for size in sizes
-        if unknown is None
-        and size.change == -1
-        and size.highest_ratio <= target_ratio
-        and _one_could_go(room, rows[of_type == titles.index(size.machine)], target_ratio)
-    ]
+        if unknown is None and size.change == -1 and size.highest_ratio <= target_ratio
+    }
+    may_go = [machine for machine, lacks in lacks_room.items() if lacks is None]
     doubtful = [room.state.brokers.ids[row] for row in rows.tolist() if room.state.brokers.doubtful[row]]
     verdict = _verdict(now, target_ratio, may_go, is_doubted=bool(doubtful))
     base_ratio = _base_ratio(room, rows)
     fewer = [size for size in sizes if size.change == -1]
-    sentence = _sentence(verdict, now, fewer, machines, target_ratio, may_go, doubtful, is_known=unknown is None)
+    sentence = _sentence(verdict, now, fewer, machines, target_ratio, lacks_room, doubtful, is_known=unknown is None)
     largest, largest_ratio = _largest_bundle(room, limits)
     return Scale(
         brokers=len(rows),
@@ -249,11 +247,13 @@ def _size(load: _Load, numbers: Sequence[int], titles: Sequence[str], machine: i
     return Size(titles[machine] if change else "", change, sum(changed), min(ratios), ratios[1], max(ratios))
 
 
-def _one_could_go(room: Room, brokers: Rows, target: float) -> bool:
-    """Whether the least used of these brokers (rows) could go: its bundles fit, and one more broker could fail."""
+def _lacks_room(room: Room, brokers: Rows, target: float) -> str | None:
+    """What there is no room for without the least used of these brokers (rows); None if it could go."""
     left = _after_loss(room.up_to(target), int(brokers[np.argmin(room.usage_of(brokers))]))
-    mean = None if left is None else mean_if_one_more_fails(left)
-    return mean is not None and mean <= float(room.ceiling.max())
+    if left is None:
+        return "its bundles"
+    mean = mean_if_one_more_fails(left)
+    return None if mean is not None and mean <= float(room.ceiling.max()) else "a failure"
 
 
 def _after_loss(room: Room, broker: int) -> Room | None:
@@ -300,14 +300,15 @@ def _sentence(
     fewer: Sequence[Size],
     machines: Sequence[Machine],
     target: float,
-    may_go: Sequence[str],
+    lacks_room: Mapping[str, str | None],
     doubtful: Collection[str],
     *,
     is_known: bool,
 ) -> str:
-    """The verdict in words; `is_known`: whether the speed of each network is."""
+    """The verdict in words; `lacks_room`: of one less of a machine type; `is_known`: whether network speeds are."""
     brokers, is_are, wanted = count(now.brokers, "broker"), "is" if now.brokers == 1 else "are", f"{target:.0%}"
     if verdict == "over":
+        may_go = [machine for machine, lacks in lacks_room.items() if lacks is None]
         least = min(machine.needed or 0 for machine in machines if machine.title in may_go)
         spare = f"one of the brokers with {may_go[0]} could go" if len(machines) > 1 else "one could go"
         bound = f"; divided evenly, {least} would do" if len(machines) == 1 and least < now.brokers - 1 else ""
@@ -320,7 +321,8 @@ def _sentence(
         if first.highest_ratio <= target and not is_known:
             return f"{brokers} {is_are} enough for {wanted}, as far as is known; whether one fewer would be is unknown."
         if first.highest_ratio <= target:
-            return f"{brokers} {is_are} enough for {wanted}; one fewer would leave no room for a failure."
+            lacks = lacks_room[first.machine]
+            return f"{brokers} {is_are} enough for {wanted}; one fewer would leave no room for {lacks}."
         return (
             f"{brokers} {is_are} enough for {wanted}. Whether {first.brokers} would be is unknown: "
             f"{usage_range(first)} each, depending on how much CPU follows messages. {MEASURE}"

@@ -51,6 +51,12 @@ def test_fewer_would_do_if_one_more_may_fail_then() -> None:
     )
 
 
+def test_a_broker_whose_bundles_fit_nowhere_is_not_kept_for_a_failure() -> None:
+    """Three would be at 53 % on average, and two at 80 %, but two bundles of 40 are above 75 %."""
+    found = scaled({"a": [40], "b": [40], "c": [40], "d": [40]}, 0.75)
+    assert found.sentence == "4 brokers are enough for 75%; one fewer would leave no room for its bundles."
+
+
 def test_without_a_known_network_speed_no_broker_can_surely_go() -> None:
     state = cluster({"a": [10], "b": [10], "c": [10]})
     state.brokers.limit[:, BANDWIDTH_OUT] = 0.0
