@@ -42,6 +42,9 @@ SHORTLY_MS: Final = 150_000
 """The CPU sample may not show yet that the rate has changed since a report this long ago or less: two samples."""
 DEFAULT_RATIO: Final = 0.05
 """Base of a broker about which nothing else is known, as a share of its CPU: what an idle broker of 4.0.8 used."""
+_LEAST_CPU: Final = 1e-3
+"""Points of one core. A broker's first sample shows less: all it used so far, divided by the time since 1970
+(`LinuxBrokerHostUsageImpl.lastCollection`)."""
 _STUDENT_T: Final = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 """Student's t by degrees of freedom from 1 on: 95 % of all estimates are within as many standard errors. The last one
 counts for more degrees, too."""
@@ -93,10 +96,12 @@ def with_usage_of_rates(state: ClusterState, history: Sequence[ClusterState], ba
     A broker's CPU usage is the mean over the time between its last two samples
     (`LinuxBrokerHostUsageImpl.calculateBrokerHostUsage`, 4.0.8). If the rate has changed meanwhile, part of the usage
     is due to the old rate. Then the broker's last sample whose figures belong together is scaled to the new rate: the
-    likely `base`, plus the same share for each message. Without such a sample the usage stays as it is.
+    likely `base`, plus the same share for each message. Without such a sample the usage stays as it is, as it does if
+    it is above the result for a rate that rose, or below that for one that fell: it is a mean over both rates.
     """
     brokers = state.brokers
     samples = steady_samples([*history, state])
+    before = {one.brokers.ids[row]: sample.rate_per_s for one in history for row, sample in _reported(one)}
     usage = brokers.usage.copy()
     for row, now in _reported(state):
         steady = samples.get(brokers.ids[row], [now])
@@ -105,7 +110,10 @@ def with_usage_of_rates(state: ClusterState, history: Sequence[ClusterState], ba
             stays = base.likely[row]
             share = max(last.cpu - stays, 0.0) / last.rate_per_s
             most = max(float(brokers.limit[row, CPU]), now.cpu)
-            usage[row, CPU] = min(stays + share * now.rate_per_s, most)
+            settled = min(stays + share * now.rate_per_s, most)
+            if now.cpu >= _LEAST_CPU:
+                settled = (max if now.rate_per_s > before[brokers.ids[row]] else min)(settled, now.cpu)
+            usage[row, CPU] = settled
     return replace(state, brokers=replace(brokers, usage=usage))
 
 
@@ -188,6 +196,8 @@ def steady_samples(moments: Sequence[ClusterState]) -> dict[str, list[Sample]]:
             at_ms = int(moment.brokers.report_updated_at_ms[row])
             before, before_ms = last.get(broker, (rate, at_ms))
             last[broker] = rate, at_ms
+            if sample.cpu < _LEAST_CPU < rate:
+                continue  # not sampled yet
             shortly_before = 0 < at_ms - before_ms <= SHORTLY_MS
             if not shortly_before or abs(rate - before) <= STEADY_RATIO * max(rate, before):
                 found.setdefault(broker, {})[sample] = None

@@ -119,7 +119,10 @@ def facts_of_brokers(
                     f"if({every_bundle} and report_source = 'load_report', bundles = listed_bundles "
                     f"and {' and '.join(f'{count} = {summed(count)}' for count in COUNTS)}, null)"
                 ),
-                "cpu_is_measured": sf.expr("if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > 0, null)"),
+                # A broker's first sample divides what it used by the time since 1970.
+                "cpu_is_measured": sf.expr(
+                    "if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > 0.001, null)"
+                ),
                 **percents,
                 "other_load_manager": sf.expr("nullif(load_manager_class_name, common_load_manager_class_name)"),
                 "other_version": sf.expr("nullif(version, common_version)"),

@@ -127,6 +127,21 @@ def test_a_usage_stays_as_reported_where_the_rate_is_steady_or_was_never_seen_st
     assert with_usage_of_rates(steady, [before], base_load(steady, [before])).brokers.usage[0, CPU] == 210.0
 
 
+def test_a_usage_is_a_mean_over_both_rates_so_it_is_a_bound_for_that_of_the_new_one() -> None:
+    for reported, rate, expected in ((380.0, 1500.0, 380.0), (70.0, 500.0, 70.0)):
+        before, now = a_minute_apart([brokers(a=(160.0, 1000.0)), brokers(a=(reported, rate))])
+        assert with_usage_of_rates(now, [before], base_load(now, [before])).brokers.usage[0, CPU] == expected
+
+
+@pytest.mark.parametrize("first", [0.0, 6e-7])
+def test_the_first_sample_after_a_start_says_nothing(first: float) -> None:
+    figures = ((first, 1000.0), (200.0, 1000.0), (first, 500.0))
+    unsampled, sampled, now = a_minute_apart([brokers(a=pair) for pair in figures])
+    settled = with_usage_of_rates(now, [unsampled, sampled], base_load(now, [unsampled, sampled]))
+    assert settled.brokers.usage[0, CPU] == pytest.approx(100.0)
+    assert with_usage_of_rates(now, [unsampled], base_load(now, [unsampled])).brokers.usage[0, CPU] == first
+
+
 def test_no_broker_uses_more_than_it_has_at_its_new_rate() -> None:
     before, now = a_minute_apart([brokers(a=(350.0, 1000.0)), brokers(a=(350.0, 3000.0))])
     assert with_usage_of_rates(now, [before], base_load(now, [before])).brokers.usage[0, CPU] == 400.0
