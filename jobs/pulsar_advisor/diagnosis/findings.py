@@ -94,7 +94,9 @@ def _admin_urls(found: Examination) -> Iterator[Row]:
         else:
             others_answer = found.is_answered
             todo = (
-                "remove it from the admin URLs, or start that broker" if others_answer else "give the URL of a broker"
+                "remove it from the admin URLs, or start that broker"
+                if others_answer
+                else "give the URL of another broker, or of several"
             )
             yield Row("admin_url", "warning" if others_answer else "problem", release.reason, todo)
 

@@ -23,11 +23,13 @@ from pulsar_advisor.planning.advice.findings import Finding, findings
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from pulsar_advisor.planning.advice.headline import advice_sentence, none_judged
 from pulsar_advisor.planning.advice.options import Option, ranked_options
+from pulsar_advisor.planning.advice.vain_splits import only_splits_in_vain
 from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome
 from pulsar_advisor.planning.plans.deciding import deciding
 from pulsar_advisor.planning.plans.planned_settings import planned_settings, setting_keys
 from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.usage.hot_topics import hot_topics
 from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.planning.usage.model_errors import model_errors
 from pulsar_advisor.planning.usage.noise import noise_floor
@@ -50,8 +52,9 @@ def recommendation(
     base = base_load(fit, earlier)
     settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
     by_own = alone.foresight(None)
-    options = _options(alone, scores, request, by_own, floor.ratio, settled) if request.goal is None else ()
-    advised = _advised(scores, request, alone, floor.ratio, options)
+    offered = [row for row in scores if request.goal is not None or not _splits_in_vain(row, alone, plan_in)]
+    options = _options(alone, offered, request, by_own, floor.ratio, settled) if request.goal is None else ()
+    advised = _advised(offered, request, alone, floor.ratio, options)
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
     of_goal = plan_in(str(planned[0].plan)) if request.goal is not None and planned else None
     # A roll keeps the balancer off until its last turn, and its plan is the first one.
@@ -76,6 +79,7 @@ def recommendation(
                 request.limits.exclude_brokers,
                 only_splits=advised_plan is not None and not advised_plan.unloads,
                 lowest_ratio=lowest_ratio,
+                hot=next(iter(hot_topics(settled, settings.values, base)), None),
             ),
             without_traffic=not state.brokers.traffic.any(),
             limited=request.limits.are_given,
@@ -124,6 +128,12 @@ def _advised(
     best = advise(scores, alone.configured, floor_ratio)
     waits = bool(options) and options[0].kind == "own_balancer"
     return None if best is not None and not best.unloads and waits else best
+
+
+def _splits_in_vain(row: Score, alone: LeftAlone, plan_in: PlanIn) -> bool:
+    if row.plan is None or row.unloads or not row.splits:
+        return False
+    return only_splits_in_vain(plan_in(row.plan), alone.fit, alone.settings.values)
 
 
 def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request) -> tuple[Refusal, ...]:

@@ -93,6 +93,22 @@ def test_where_only_splits_are_advised_the_search_for_cuts_whose_parts_move_is_n
     assert ": `split` looks for cuts whose parts move." in document.advice.sentence
 
 
+def test_no_split_is_advised_or_found_of_a_bundle_that_one_topic_makes_hot() -> None:
+    state = cluster("a", "b", "c", "c", topics=[f"persistent://shop/orders/{number}" for number in range(40)])
+    traffic = np.zeros((40, 4))
+    for bundle in range(4):
+        traffic[int(np.flatnonzero(state.topics.bundle == bundle)[0])] = (500.0, 500.0, 5e6, 5e6)
+    state.bundles.topics[:] = 10
+    document, plans = recommended(
+        replace(state, topics=replace(state.topics, loaded=np.ones(40, dtype=np.bool_), traffic=traffic)),
+        settings=resolve_settings("4.0.8", what_if={"loadBalancerNamespaceBundleMaxMsgRate": "900"}),
+    )
+    assert [plan for plan in plans.values() if plan.executable_steps and not plan.unloads]
+    assert document.advice.plan is None
+    assert [option.kind for option in document.options or ()] == ["nothing"]
+    assert not [finding for finding in document.findings if "should be split" in finding.sentence]
+
+
 def test_no_split_is_advised_that_pulsar_makes_by_itself_and_goes_on_from() -> None:
     """It can't be undone, and the first option is to wait."""
     giant, idle = (40_000.0, 40_000.0, 4e7, 4e7), (0.0, 0.0, 0.0, 0.0)

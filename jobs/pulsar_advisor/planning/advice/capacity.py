@@ -22,6 +22,7 @@ from pulsar_advisor.model.text.some_of import points, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.requests.what_if import NIC_SPEED
+from pulsar_advisor.planning.usage.hot_topics import HotTopic
 
 
 def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | None:
@@ -61,11 +62,12 @@ def uneven_sentence(
     *,
     only_splits: bool = False,
     lowest_ratio: float | None = None,
+    hot: HotTopic | None = None,
 ) -> str | None:
     """What can be done about the busiest available broker if no strategy acts; None if the load is even.
 
     `only_splits`: or if all that is advised is to split bundles. `lowest_ratio`: the usage below which no moves of
-    whole bundles bring the busiest broker.
+    whole bundles bring the busiest broker. `hot`: the hottest of the topics that need more than a fair share alone.
 
     It is uneven if that broker is overloaded, or above the mean by more than
     `loadBalancerBrokerThresholdShedderPercentage`, as Pulsar's default shedder up to 5.0 has it. Nothing can be done
@@ -105,6 +107,12 @@ def uneven_sentence(
         )
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
+    if (
+        hot is not None
+        and (only_splits or hot.alone_ratio > overloaded)
+        and hot.bundle in map(state.bundle_name, movable)
+    ):
+        return f"{is_above}, and no unload and no split divides {hot.topic}, which alone makes {hot.alone_ratio:.1%}."
     is_at_bound = lowest_ratio is not None and lowest_ratio >= known.max() - ROUNDING_RATIO
     if only_splits or is_at_bound:
         why = "no moves of whole bundles lower it; " if is_at_bound else ""

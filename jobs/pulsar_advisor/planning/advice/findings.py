@@ -16,17 +16,19 @@ from pulsar_advisor.model.cluster.cluster_state import (
     RESOURCE_NAMES,
     ClusterState,
     rate_per_s,
+    throughput_bytes_per_s,
 )
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_first, deciding_resources, usage_ratios
-from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.capacity import unknown_network
 from pulsar_advisor.planning.advice.coverage import Coverage
+from pulsar_advisor.planning.advice.vain_splits import is_in_vain
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals
 from pulsar_advisor.planning.usage.hot_topics import hot_topics
@@ -35,6 +37,11 @@ _HOT_TOPICS_NAMED: Final = 3
 
 _ABOVE_ITS_LIMIT_RATIO: Final = 1.1
 """The tolerance of the checks about it: samples of usage and of time don't match to the millisecond."""
+
+_UNLIKE_OTHERS: Final = 3.0
+"""How many times as much CPU as on other brokers a message may cost: sizes, clients and compression differ."""
+_LEAST_UNEXPLAINED_RATIO: Final = 0.1
+"""Of a broker's CPU: what is beyond that is worth a look."""
 
 _GOES_WITH: Final = {CPU: "messages", BANDWIDTH_IN: "inbound bytes", BANDWIDTH_OUT: "outbound bytes"}
 """What a resource follows, by its column; the others stay with the broker."""
@@ -71,6 +78,9 @@ def findings(
     settled = with_usage_of_rates(fit, earlier, base)
     if "topic_traffic" in state.missing:
         found.append(_no_topics_read(fit))
+    found += _lost_brokers(state, earlier)
+    if (placeless := _placeless(state, settings)) is not None:
+        found.append(placeless)
     busiest = _busiest_broker(settled, settings, of_all=not (judged.decides or judged.excluded_brokers))
     if busiest is not None:
         found.append(busiest)
@@ -88,7 +98,9 @@ def findings(
         need = "needs" if more == 1 else "need"
         found.append(Finding("warning", f"{count(more, 'more topic')} {need} more than a fair share alone."))
     refused = split_refusals(fit, settings)
-    if (split := Finding("warning", refused[0].sentence) if refused else _splits(plans)) is not None:
+    splits = [step for plan in plans for step in plan.executable_steps if step.action == "split"]
+    useful = [step for step in splits if not is_in_vain(step, fit, settings)]
+    if (split := Finding("warning", refused[0].sentence) if refused else _splits(useful)) is not None:
         found.append(split)
     if (averages := _averages(fit)) is not None:
         found.append(averages)
@@ -109,6 +121,20 @@ def _no_topics_read(state: ClusterState) -> Finding:
     )
 
 
+def _lost_brokers(state: ClusterState, earlier: Sequence[ClusterState]) -> list[Finding]:
+    """The registered brokers without figures, if others have some, and those of the last of the `earlier` states that
+    are no longer registered.
+    """
+    brokers, found = state.brokers, []
+    silent = [brokers.ids[row] for row in np.flatnonzero(brokers.available & ~brokers.reporting).tolist()]
+    if silent and brokers.reporting.any():
+        found.append(f"Registered but without figures, so down, unreachable or hanging: {some_of(silent)}.")
+    registered = {brokers.ids[row] for row in np.flatnonzero(brokers.available).tolist()}
+    if earlier and (gone := set(earlier[-1].brokers.ids) - registered):
+        found.append(f"Brokers in snapshot {earlier[-1].snapshot}, and no longer registered: {some_of(gone)}.")
+    return [Finding("warning", sentence) for sentence in found]
+
+
 def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_all: bool) -> Finding | None:
     """The busiest broker and what it is busy with; without `of_all` one that was set aside may be busier."""
     available = np.flatnonzero(state.brokers.available)
@@ -125,6 +151,12 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_a
         f"({RESOURCE_NAMES[resource]}); the mean is {mean:.1%}."
     )
     mine = np.flatnonzero((state.bundles.owner == broker) & state.bundles.reported)
+    if resource == CPU and (alike := _cpu_like_others(state, broker)) is not None:
+        return Finding(
+            "warning",
+            f"{sentence} At the other brokers' CPU per message it would be at {alike:.1%}: look for what else uses CPU "
+            "on its machine, which no unload lowers.",
+        )
     if resource not in _GOES_WITH:
         return Finding("info", f"{sentence} No bundle takes {RESOURCE_NAMES[resource]} along, so no unload lowers it.")
     if len(mine):
@@ -133,6 +165,24 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_a
             bundle = state.bundle_name(int(mine[np.argmax(shares)]))
             sentence += f" {bundle} has the largest part of its {_GOES_WITH[resource]}: {share:.0%}."
     return Finding("info", sentence)
+
+
+def _cpu_like_others(state: ClusterState, broker: int) -> float | None:
+    """The usage (ratio) that a broker's load would cause on the others; None where it may explain what the broker uses.
+
+    By messages or by bytes, whichever gives more.
+    """
+    brokers = state.brokers
+    others = brokers.fit & (np.arange(len(brokers)) != broker)
+    loads = np.stack((rate_per_s(brokers.traffic), throughput_bytes_per_s(brokers.traffic)))
+    totals = loads[:, others].sum(axis=1)
+    if not (totals > 0).all():
+        return None
+    alike = float((loads[:, broker] / totals).max() * brokers.usage[others, CPU].sum())
+    usage, limit = brokers.usage[broker, CPU], brokers.limit[broker, CPU]
+    if usage <= _UNLIKE_OTHERS * alike + _LEAST_UNEXPLAINED_RATIO * limit:
+        return None
+    return alike / float(limit)
 
 
 def _peak(plan: Plan, settings: LoadBalancerSettings) -> Finding | None:
@@ -171,6 +221,27 @@ def _above_limits(state: ClusterState) -> Finding | None:
     sentence = f"By what the brokers report, {some_of(above)} {is_in_use}, not the usage"
     causes = "-XX:ActiveProcessorCount below the machine's cores, a cgroup without a quota, a NIC speed set too low"
     return Finding("warning", f"{sentence} ({causes}). To Pulsar such a broker is overloaded.")
+
+
+def _placeless(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:
+    """The users' namespaces that no registered broker may serve."""
+    if not state.isolation_policies or not state.brokers.available.any():
+        return None
+    facts = placement_facts(state, settings)
+    nowhere = [
+        row
+        for row, name in enumerate(state.namespaces.names)
+        if not is_pulsars_own(name) and not policy_candidates(facts, row).any()
+    ]
+    if not nowhere:
+        return None
+    unowned = int((np.isin(state.bundles.namespace, nowhere) & (state.bundles.owner == NO_ROW)).sum())
+    named = some_of([state.namespaces.names[row] for row in nowhere])
+    return Finding(
+        "warning",
+        f"Isolation policies allow {named} on no registered broker: {count(unowned, 'bundle')} without an owner can't "
+        "be assigned, and clients can't reach the topics. Correct the policy, or bring its brokers back.",
+    )
 
 
 def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:
@@ -217,8 +288,7 @@ def _averages(state: ClusterState) -> Finding | None:
     return Finding("info", sentence + ".")
 
 
-def _splits(plans: Sequence[Plan]) -> Finding | None:
-    splits = [step for plan in plans for step in plan.executable_steps if step.action == "split"]
+def _splits(splits: Sequence[Step]) -> Finding | None:
     if not splits:
         return None
     first = splits[0]

@@ -39,12 +39,15 @@ def advice_sentence(
     """The advice for an operator.
 
     `plan` is the advised one; where it moves nothing, Pulsar may still act `by_itself`. `uneven` says what else can be
-    done about a broker that is too busy; `without_traffic`: no broker reports a message or a byte; `limited`: the
-    operator's limits may leave steps out; `undirected`: nothing shows where unloaded bundles go.
+    done about a broker that is too busy, which comes before splits that move no load; `without_traffic`: no broker
+    reports a message or a byte; `limited`: the operator's limits may leave steps out; `undirected`: nothing shows where
+    unloaded bundles go.
     """
     if plan is not None:
         sentence = plan_sentence(plan, floor_ratio)
-        return f"{sentence}{_what_else(uneven, by_itself)}" if not plan.unloads else sentence
+        if plan.unloads:
+            return sentence
+        return f"{f'{uneven} ' * (uneven is not None)}{sentence}{_what_else(None, by_itself)}"
     if none_judged(scores, refusals):
         lack = f"{refusals[0].missing} is missing ({refusals[0].reason})" if refusals else str(scores[0].error)
         return f"No unload can be judged: {lack.removesuffix('.')}."

@@ -22,6 +22,8 @@ from pulsar_advisor.planning.usage.scalable_topics import cure
 from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
 
 MOST_PARTITIONS: Final = 10_000
+_MOSTLY_READ: Final = 0.8
+"""More than four consumers of each message, or one that reads what was written before."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class HotTopic:
     """The fewest equal parts of which each leaves a broker within the fair share; None if no number does."""
     cure: str
     """What helps, as a clause."""
+    out_share: float = 0.0
+    """Of its messages, those that are sent to consumers."""
 
     @property
     def sentence(self) -> str:
@@ -48,9 +52,12 @@ class HotTopic:
         only = (
             "; its bundle holds no other loaded topic, so a split changes nothing" if self.topics_of_bundle == 1 else ""
         )
+        read = ""
+        if self.out_share > _MOSTLY_READ:
+            read = f" ({self.out_share:.0%} of it is read: by many subscriptions, or from a backlog that will end)"
         condition = "" if self.is_certain else "If CPU follows messages, "
         return (
-            f"{condition}{self.topic} alone takes any broker to {self.alone_ratio:.1%}, above the fair share of "
+            f"{condition}{self.topic}{read} alone takes any broker to {self.alone_ratio:.1%}, above the fair share of "
             f"{self.fair_ratio:.1%}: no unload and no split gets the busiest broker below that; {self.cure}{only}."
         )
 
@@ -88,6 +95,7 @@ def hot_topics(state: ClusterState, settings: LoadBalancerSettings, base: BaseLo
             return None
         return bisect_left(range(1, MOST_PARTITIONS), True, key=enough) + 1
 
+    rates = topics.traffic[held, :2]
     parts = {row: partitions(needs[row]) for row in hottest}
     return tuple(
         HotTopic(
@@ -99,6 +107,7 @@ def hot_topics(state: ClusterState, settings: LoadBalancerSettings, base: BaseLo
             is_certain=bool(at_least[row] > fair),
             partitions=parts[row],
             cure=cure(state, settings, int(held[row]), parts[row]),
+            out_share=float(rates[row, 1] / rates[row].sum()) if rates[row].any() else 0.0,
         )
         for row in hottest
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pulsar_advisor.model.cluster.cluster_state import CPU, DIRECT_MEMORY, ClusterState, IsolationPolicy
 from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
+from pulsar_advisor.planning.usage.hot_topics import HotTopic
 
 
 def test_of_an_overloaded_broker_the_goal_that_may_help_is_named(
@@ -97,6 +98,19 @@ def test_where_no_moves_of_whole_bundles_lower_it_no_moves_are_looked_for(
     found = uneven_sentence(state, settings.values, lowest_ratio=0.9)
     assert str(found).endswith(": no moves of whole bundles lower it; `split` looks for cuts whose parts move.")
     assert "relieve" in str(uneven_sentence(state, settings.values, lowest_ratio=0.8))
+
+
+def test_of_a_topic_that_no_split_divides_no_split_is_looked_for(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    hot = HotTopic("persistent://t/hot/topic-1", "t/hot/0x00000000_0x40000000", 3, 0.86, 0.5, True, 2, "")
+    assert uneven_sentence(state, settings.values, lowest_ratio=0.9, hot=hot) == (
+        "a:8080 is at 90.0% (CPU), above the overload threshold of 85%, and no unload and no split divides "
+        "persistent://t/hot/topic-1, which alone makes 86.0%."
+    )
+    smaller, elsewhere = replace(hot, alone_ratio=0.6), replace(hot, bundle="t/idle/0x00000000_0xffffffff")
+    assert "relieve" in str(uneven_sentence(state, settings.values, hot=smaller))
+    assert "relieve" in str(uneven_sentence(state, settings.values, hot=elsewhere))
 
 
 def test_of_a_broker_near_the_mean_there_is_nothing_to_say(state: ClusterState, settings: ResolvedSettings) -> None:

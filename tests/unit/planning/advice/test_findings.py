@@ -62,6 +62,48 @@ def test_beside_a_broker_without_bundles_that_was_set_aside_none_is_called_the_b
     assert findings(state, settings)[0].sentence.startswith("Of the brokers that could be judged, a:8080 is")
 
 
+def test_a_registered_broker_without_figures_is_named_first(state: ClusterState, settings: ResolvedSettings) -> None:
+    said = "Registered but without figures, so down, unreachable or hanging: b:8080."
+    state.brokers.report_updated_at_ms[1] = 0
+    assert findings(state, settings)[0] == Finding("warning", said)
+    state.brokers.report_updated_at_ms[:] = 0
+    assert said not in [one.sentence for one in findings(state, settings)]
+
+
+def test_brokers_that_have_gone_since_the_last_snapshot_are_named_first(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    then = replace(
+        state, snapshot="20261129T141952Z", brokers=replace(state.brokers, ids=("a:8080", "b:8080", "z:8080"))
+    )
+    found = findings_of(state, settings, [], coverage(state, settings.values), [then])
+    said = "Brokers in snapshot 20261129T141952Z, and no longer registered: z:8080."
+    assert found[0] == Finding("warning", said)
+
+
+def test_a_namespace_that_no_broker_may_serve_is_named_first(state: ClusterState, settings: ResolvedSettings) -> None:
+    policies = tuple(
+        IsolationPolicy(name, (f"t/{name}",), (broker,), (), 1, 80) for name, broker in (("unowned", "z"), ("hot", "a"))
+    )
+    found = findings(replace(state, isolation_policies=policies), settings)
+    assert found[0] == Finding(
+        "warning",
+        "Isolation policies allow t/unowned on no registered broker: 1 bundle without an owner can't be assigned, and "
+        "clients can't reach the topics. Correct the policy, or bring its brokers back.",
+    )
+
+
+def test_cpu_that_the_messages_do_not_explain_is_said(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.brokers.traffic[0] = state.brokers.traffic[1] / 2
+    assert findings(state, settings)[0] == Finding(
+        "warning",
+        "a:8080 is the busiest broker at 90.0% (CPU); the mean is 40.0%. At the other brokers' CPU per message it "
+        "would be at 5.0%: look for what else uses CPU on its machine, which no unload lowers.",
+    )
+    state.brokers.traffic[0, 2:] = 20 * state.brokers.traffic[1, 2:]
+    assert "per message" not in findings(state, settings)[0].sentence, "large messages cost more"
+
+
 def test_what_pulsar_does_not_do_as_configured_is_said_last(state: ClusterState) -> None:
     blank = resolve_settings("4.0.8", dynamic={"loadBalancerSheddingEnabled": ""})
     said = "Dynamic loadBalancerSheddingEnabled is blank: brokers keep what they started with."

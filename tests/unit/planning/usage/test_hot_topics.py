@@ -51,6 +51,16 @@ def test_a_topic_above_the_fair_share_is_named_with_the_partitions_that_help() -
     assert "holds no other loaded topic" in hot.sentence
 
 
+def test_a_topic_that_is_mostly_read_says_so() -> None:
+    state = serving([70, 10], [10], [10])
+    hottest = int(state.topics.traffic[:, 0].argmax())
+    assert "is read" not in found(state)[0].sentence
+    state.topics.traffic[hottest, :2] = (13.0, 1387.0)
+    assert "/x (99% of it is read: by many subscriptions, or from a backlog that will end) alone" in (
+        found(state)[0].sentence
+    )
+
+
 def test_the_fair_share_is_of_all_cores() -> None:
     state = serving([90], [30])
     state.brokers.limit[1, 0] = 150.0
