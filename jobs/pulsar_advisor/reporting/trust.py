@@ -7,6 +7,7 @@ from typing import Final
 
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.documents.validation import CheckResult, Validation
+from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.advice.coverage import LEAST_SHOWN
 from pulsar_advisor.planning.advice.coverage import Coverage as JudgedCoverage
 from pulsar_advisor.reporting.figures import count, percent
@@ -95,10 +96,9 @@ def _check(result: CheckResult) -> Check:
 def _coverage(judged: JudgedCoverage) -> Coverage:
     ratio, bundles = judged.judged_ratio, judged.excluded_bundles
     brokers, namespaces = judged.excluded_brokers, judged.excluded_namespaces
-    left_out = [
-        count(number, noun)
-        for number, noun in ((len(brokers), "broker"), (len(namespaces), "namespace"), (bundles, "bundle"))
-        if number
+    left_out = [some_of(brokers)] if brokers else []
+    left_out += [
+        count(number, noun) for number, noun in ((len(namespaces), "namespace"), (bundles, "bundle")) if number
     ]
     if judged.sentence is not None:
         sentence = judged.sentence
@@ -111,5 +111,5 @@ def _coverage(judged: JudgedCoverage) -> Coverage:
             f"{percent(1 - ratio) if ratio < 1 - LEAST_SHOWN else 'Less than 0.1%'} of the load could not be judged."
         )
     if left_out:
-        sentence += f" Left out: {', '.join(left_out)}."
+        sentence += f" Left out: {'; '.join(left_out)}."
     return Coverage(ratio, brokers, namespaces, bundles, sentence, judged.why)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.documents.recommendation import Foresight, Recommendation
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step, digest_of, short
 from pulsar_advisor.planning.kinds.goal_outcome import outcome_sentence
 from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, approve_words, needed_consents
-from pulsar_advisor.planning.plans.own_balancer import ACTS, ACTS_ALIKE
+from pulsar_advisor.planning.plans.own_balancer import ACTS, ACTS_ALIKE, DOES_NOT_ACT, DOES_NOTHING_EITHER
 from pulsar_advisor.reporting.accuracy import accuracy
 from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.trust import Trust
@@ -104,7 +104,7 @@ def verdict_of(
         confidence=next((grade for grade in CONFIDENCES if grades[grade]), None),
         confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(CONFIDENCES) if grades[grade]),
         doubts=_doubts(executable) if acting else (),
-        pulsar=_by_itself(plan, kind) if plan else "",
+        pulsar=_by_itself(plan, kind, recommendation.foresight) if plan else "",
         accuracy=accuracy(plan.shedder, plan.load_manager) if plan else "",
         acts_in_cycle=plan.decision.acts_in_cycle if plan else None,
         executable=len(executable) if acting else 0,
@@ -141,11 +141,20 @@ def _kind(
     return "not_executable" if obstacles and not executable else "nothing"
 
 
-def _by_itself(plan: Plan, kind: str) -> str:
-    """What Pulsar itself would do; "the same way" only where a page says what that is."""
+def _by_itself(plan: Plan, kind: str, foresight: Foresight | None) -> str:
+    """What Pulsar itself would do; "the same way" only where a page says what that is.
+
+    Nothing that contradicts the foresight: of splits alone only that Pulsar doesn't split, and nothing where it acts
+    later than a plan sees.
+    """
     if kind == "not_fit":
         return ""
     says = plan.decision.would_pulsar_act
+    if plan.steps and not any(step.action == "unload" for step in plan.steps):
+        says = says.replace(DOES_NOT_ACT, "Pulsar itself would not split")
+    own = foresight.own if foresight is not None and not foresight.switched_off_by else None
+    if says == DOES_NOTHING_EITHER and own is not None and own.happens:
+        return ""
     return ACTS if kind == "nothing" and says == ACTS_ALIKE else says
 
 

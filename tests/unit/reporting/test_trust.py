@@ -44,7 +44,7 @@ def test_excluded_names_are_counted() -> None:
         ({"judged_ratio": None}, "The share of the load that could be judged is not known."),
         (
             {"judged_ratio": 0.9, "excluded_brokers": ("b",), "excluded_bundles": 3},
-            "10.0% of the load could not be judged. Left out: 1 broker, 3 bundles.",
+            "10.0% of the load could not be judged. Left out: b; 3 bundles.",
         ),
     ],
 )

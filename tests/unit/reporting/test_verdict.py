@@ -77,6 +77,14 @@ def test_what_pulsar_does_by_itself_is_the_same_only_beside_a_plan() -> None:
     assert verdict_on(plan, advised=False).pulsar == "Pulsar itself would act"
 
 
+def test_a_plan_that_only_splits_says_nothing_of_unloads_that_pulsar_makes() -> None:
+    hot = bundle_row(skewed_state(), f"shop/orders/{QUARTERS[2]}")
+    settings = resolve_settings("4.0.8", what_if={"loadBalancerAutoBundleSplitEnabled": "false"})
+    split = Split(hot, "range_equally_divide", (0xA0000000,), "too many", near_tie=False)
+    plan = make_plan(skewed_state(), settings, splits=(split,))
+    assert verdict_on(plan).pulsar == "Pulsar itself would not split: loadBalancerAutoBundleSplitEnabled=false"
+
+
 def test_a_reason_that_names_its_shedder_is_not_introduced_by_it() -> None:
     state, settings, why = skewed_state(), skewed_settings(), "ThresholdShedder does not act within 10 cycles"
     plan = quiet_plan(state, settings, "ThresholdShedder", f"{why}.")

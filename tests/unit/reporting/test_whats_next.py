@@ -17,7 +17,7 @@ from pulsar_advisor.reporting.whats_next import interference_sentence, whats_nex
 from pulsar_advisor.simulation.foresight import CycleSeen, Undone
 from unit.reporting.reading import read
 from unit.reporting.scores import plain, score
-from unit.reporting.skewed import skewed_inputs
+from unit.reporting.skewed import balanced_inputs, skewed_inputs
 
 PLAN = Undone(
     **documents.ending(
@@ -104,6 +104,13 @@ def test_every_form_of_the_report_says_what_happens_next() -> None:
         assert "would settle in cycle 2" in form
         assert plain("64.0%") in plain(form)
     assert console.file.getvalue().rstrip().endswith("Pulsar's own balancer would do nothing for 60 cycles.")
+
+
+def test_pulsar_is_not_said_to_do_nothing_where_it_acts_in_a_later_cycle() -> None:
+    inputs = balanced_inputs()
+    assert inputs.page().verdict.pulsar == "Pulsar itself would do nothing either"
+    recommendation = inputs.recommendation.model_copy(update={"foresight": foresight()})
+    assert replace(inputs, recommendation=recommendation).page().verdict.pulsar == ""
 
 
 def test_the_usage_of_the_brokers_is_shown_cycle_by_cycle() -> None:

@@ -22,6 +22,7 @@ _SPLITTING = "loadBalancerAutoBundleSplitEnabled"
 
 ACTS: Final = "Pulsar itself would act"
 ACTS_ALIKE: Final = f"{ACTS} the same way"
+DOES_NOT_ACT: Final = "Pulsar itself would not act"
 DOES_NOTHING_EITHER: Final = "Pulsar itself would do nothing either"
 
 
@@ -42,7 +43,7 @@ def would_pulsar_act(
 ) -> str:
     """Whether Pulsar itself would do what the plan of a shedder or a plan kind does, and why not, without full stop."""
     if shedder in {kind.name for kind in KINDS}:
-        return "Pulsar itself would not act: none of its strategies has this goal"
+        return f"{DOES_NOT_ACT}: none of its strategies has this goal"
     own = configured_of(load_manager, settings.values).shedder
     off = dict.fromkeys(
         (
@@ -51,7 +52,7 @@ def would_pulsar_act(
         )
     )
     if off:
-        return f"Pulsar itself would not act: {', '.join(f'{key}=false' for key in off)}"
+        return f"{DOES_NOT_ACT}: {', '.join(f'{key}=false' for key in off)}"
     if has_moves and own != shedder:
         return f"Pulsar itself is configured with {own}, not {shedder}"
     return ACTS_ALIKE if has_moves or has_splits else DOES_NOTHING_EITHER
