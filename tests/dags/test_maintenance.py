@@ -23,6 +23,7 @@ from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor_airflow import tasks
+from pulsar_advisor_airflow.tasks import maintenance, runs
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
 
 pytestmark = pytest.mark.airflow
@@ -110,16 +111,16 @@ def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease
     stages: Stages, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = {"digest": digest_of(stages.plan)}
-    monkeypatch.setattr(tasks, "_has_begun", lambda: True)
+    monkeypatch.setattr(maintenance, "has_begun", lambda: True)
     with guarding(stages) as held:
         with monkeypatch.context() as long:
             ticks = itertools.count(0, 100)
-            long.setattr(tasks, "monotonic", lambda: next(ticks))
-            long.setattr(tasks, "sleep", lambda _s: None)
+            long.setattr(runs, "monotonic", lambda: next(ticks))
+            long.setattr(runs, "sleep", lambda _s: None)
             with pytest.raises(AirflowException, match=f"run {held.id} goes on, though its task has ended"):
                 tasks.restore_guard("demo", plan)
         assert stages.cluster.override(SHEDDING) == OFF
-        monkeypatch.setattr(tasks, "sleep", lambda _s: held.end("stopped", "killed"))
+        monkeypatch.setattr(runs, "sleep", lambda _s: held.end("stopped", "killed"))
         tasks.restore_guard("demo", plan)
     assert stages.cluster.override(SHEDDING) == "true"
 
@@ -128,7 +129,7 @@ def test_after_its_task_a_run_that_is_still_parked_is_ended(
     stages: Stages, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing would continue it: the trigger that waited has fired, or could not reach the ledger."""
-    monkeypatch.setattr(tasks, "_has_begun", lambda: True)
+    monkeypatch.setattr(maintenance, "has_begun", lambda: True)
     with guarding(stages) as held:
         held.park("waits 60 s between two waves")
         tasks.restore_guard("demo", {"digest": held.digest})

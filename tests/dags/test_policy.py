@@ -220,7 +220,7 @@ def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapp
     assert importing == {
         ("operators/apply.py", "run"),
         ("operators/roll.py", "reached"),
-        ("tasks.py", "restore_what_was_left"),
+        ("tasks/maintenance.py", "restore_what_was_left"),
         ("triggers/roll.py", "why_balancer_is_on"),
     }
     restoring = {

@@ -39,6 +39,8 @@ from pulsar_advisor.model.plans.plan import Doubt, Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.process import Process, this_process
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor_airflow import tasks
+from pulsar_advisor_airflow.tasks import outcome, proposals, runs
 from unit.execution.actors import FOUR_EYES, approved, started
 from unit.execution.doubles import (
     B1,
@@ -281,15 +283,13 @@ def test_an_offer_is_made_too_once_tasks_of_the_dag_run_were_cleared(
     from airflow.models.taskinstance import TaskInstance, clear_task_instances
     from airflow.utils.session import create_session
 
-    from pulsar_advisor_airflow import tasks
-
     run_dag("pulsar_rebalance", FAST, Answer("Approve"))
     with create_session() as session:
         gate = session.get(TaskInstance, last_request().ti_id)
         clear_task_instances([gate], session)
         gate.dag_run.set_state("running")  # as the scheduler does, with a new start
-        monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": gate.dag_run})
-        monkeypatch.setattr(tasks, "_has_begun", lambda: True)
+        monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": gate.dag_run})
+        monkeypatch.setattr(proposals, "has_begun", lambda: True)
         plan = asdict(write_plan(half_done.root, half_done.plan))
         assert tasks.offered_undo("demo", plan, "pulsar_default", 1)["digest"] != plan["digest"]
 
@@ -299,8 +299,6 @@ def test_the_offer_waits_for_the_worker_whose_task_somebody_stopped(
     stages: Stages, monkeypatch: pytest.MonkeyPatch, ends_itself: bool
 ) -> None:
     """Airflow starts it as soon as the task's state is set, and kills a worker that doesn't end within seconds."""
-    from pulsar_advisor_airflow import tasks
-
     plan = make_plan([unload_step(1), unload_step(2, UPPER)])
     with closing(stages.ledger()) as ledger:
         held = started(ledger, plan)
@@ -314,19 +312,17 @@ def test_the_offer_waits_for_the_worker_whose_task_somebody_stopped(
             else:
                 monkeypatch.setattr("pulsar_advisor.execution.ledger.runs.has_ended", lambda _process: True)
 
-        monkeypatch.setattr(tasks, "sleep", end)
-        monkeypatch.setattr(tasks, "_has_begun", lambda: True)
+        monkeypatch.setattr(runs, "sleep", end)
+        monkeypatch.setattr(proposals, "has_begun", lambda: True)
         began = datetime.now(UTC) - timedelta(hours=1)
         dag_run = SimpleNamespace(run_after=began, triggering_user_name="uma")
-        monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": dag_run})
+        monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run})
         offered = tasks.offered_undo("demo", asdict(write_plan(stages.root, plan)), "pulsar_default", 1)
         assert (offered["file"].startswith("undo"), runs_of_plan(ledger, digest_of(plan))[0].state) == (True, "stopped")
 
 
 def test_nothing_is_offered_for_a_run_that_only_split(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     """A split can't be undone, so the offer would fail, and call somebody."""
-    from pulsar_advisor_airflow import tasks
-
     plan = make_plan([split_step(1), unload_step(2)])
     with closing(stages.ledger()) as ledger:
         held = started(ledger, plan)
@@ -334,8 +330,8 @@ def test_nothing_is_offered_for_a_run_that_only_split(stages: Stages, monkeypatc
         held.conclude("step-001", "confirmed", "split")
         held.end("stopped", "1 of 2 steps confirmed")
     dag_run = SimpleNamespace(run_after=datetime.now(UTC) - timedelta(hours=1))
-    monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": dag_run})
-    monkeypatch.setattr(tasks, "_has_begun", lambda: True)
+    monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run})
+    monkeypatch.setattr(proposals, "has_begun", lambda: True)
     with pytest.raises(AirflowSkipException, match="moved nothing"):
         tasks.offered_undo("demo", asdict(write_plan(stages.root, plan)), "pulsar_default", 1)
 
@@ -344,8 +340,6 @@ def test_an_undo_that_can_move_nothing_back_fails_and_is_not_offered(
     stages: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It went by the gate, which skips such a plan, and ended as a success."""
-    from pulsar_advisor_airflow import tasks
-
     plan = make_plan([unload_step(1), unload_step(2, UPPER)])
     with closing(stages.ledger()) as ledger:
         held = started(ledger, plan)
@@ -354,8 +348,8 @@ def test_an_undo_that_can_move_nothing_back_fails_and_is_not_offered(
         held.end("stopped", "1 of 2 steps confirmed")
     reference = asdict(write_plan(stages.root, plan))
     dag_run = SimpleNamespace(run_after=datetime.now(UTC) - timedelta(hours=1))
-    monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": dag_run})
-    monkeypatch.setattr(tasks, "_has_begun", lambda: True)
+    monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run})
+    monkeypatch.setattr(proposals, "has_begun", lambda: True)
     with pytest.raises(AirflowFailException, match=f"nothing can be moved back: .* on {B1} already"):
         tasks.undo_plan("demo", reference["digest"], "pulsar_default")
     with pytest.raises(AirflowSkipException, match="nothing can be moved back"):
@@ -601,8 +595,6 @@ def test_a_rejection_says_nothing_about_a_run_that_another_dag_run_of_the_plan_h
     from airflow.models.taskinstance import TaskInstance
     from sqlalchemy import select
 
-    from pulsar_advisor_airflow import tasks
-
     begun: list[int] = []
 
     def begin(run_id: str, session: Any) -> None:
@@ -617,8 +609,8 @@ def test_a_rejection_says_nothing_about_a_run_that_another_dag_run_of_the_plan_h
                 task.state = below
 
     ticks = count(0, 100)
-    monkeypatch.setattr(tasks, "monotonic", lambda: next(ticks))
-    monkeypatch.setattr(tasks, "sleep", lambda _s: None)
+    monkeypatch.setattr(runs, "monotonic", lambda: next(ticks))
+    monkeypatch.setattr(runs, "sleep", lambda _s: None)
     state, ended = run_dag("pulsar_rebalance", FAST, Answer("Reject", meanwhile=begin))
     assert (ended["approve"], ended["apply"], ended["restore_guard"]) == ("failed", below, "success")
     assert state == "failed"
@@ -667,13 +659,11 @@ def test_a_plan_that_another_dag_run_carries_out_is_left_to_that_one(
 def test_a_dag_run_that_somebody_ended_is_no_success(
     monkeypatch: pytest.MonkeyPatch, states: Mapping[str, str], said: str | None
 ) -> None:
-    from pulsar_advisor_airflow import tasks
-
     above = SimpleNamespace(
         upstream_task_ids={"approve", "apply"}, get_flat_relative_ids=lambda upstream: set(states) if upstream else ()
     )
     ti = SimpleNamespace(dag_id="dag", run_id="run", task=above, get_task_states=lambda **_: {"run": states})
-    monkeypatch.setattr(tasks, "get_current_context", lambda: {"ti": ti})
+    monkeypatch.setattr(outcome, "get_current_context", lambda: {"ti": ti})
     with nullcontext() if said is None else pytest.raises(AirflowException, match=said):
         tasks.require_success()
 
@@ -682,12 +672,11 @@ def test_who_clears_a_dag_run_does_not_have_a_plan_proposed_in_another_name(
     stages: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They could approve it, and so carry out alone what is theirs."""
-    from pulsar_advisor_airflow import tasks
 
     def proposed(plan: Plan, times_cleared: int) -> dict[str, str]:
         dag_run = SimpleNamespace(triggering_user_name="alice", clear_number=times_cleared)
         ti = SimpleNamespace(try_number=1, max_tries=2, task=SimpleNamespace(retries=2))
-        monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": dag_run, "ti": ti})
+        monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run, "ti": ti})
         return tasks.propose("demo", None, asdict(write_plan(stages.root, plan)))
 
     made_since = make_plan([unload_step()], seed=1)
@@ -707,8 +696,6 @@ def test_nor_does_who_clears_the_task_alone_while_the_dag_run_waits_for_an_answe
     from airflow.sdk.exceptions import AirflowFailException
     from sqlalchemy import select
 
-    from pulsar_advisor_airflow import tasks
-
     made_since = make_plan([unload_step()], seed=1)
     times_cleared = []
 
@@ -719,7 +706,7 @@ def test_nor_does_who_clears_the_task_alone_while_the_dag_run_waits_for_an_answe
         times_cleared.append(proposing.dag_run.clear_number)
         context = {"dag_run": proposing.dag_run, "ti": proposing}
         with monkeypatch.context() as patched, suppress(AirflowFailException):
-            patched.setattr(tasks, "get_current_context", lambda: context)
+            patched.setattr(proposals, "get_current_context", lambda: context)
             tasks.propose("demo", None, asdict(write_plan(stages.root, made_since)))
         session.rollback()
 

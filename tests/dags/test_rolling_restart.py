@@ -31,6 +31,7 @@ from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.operators import roll as operator
+from pulsar_advisor_airflow.tasks import maintenance, runs
 from pulsar_advisor_airflow.triggers import roll as trigger
 from unit.execution.doubles import make_plan, unload_step
 from unit.execution.roll.doubles import OLIVE, ORDER, RestartedCluster, drained, go_on_after, roll_of, roll_plan, rolled
@@ -118,9 +119,9 @@ def test_every_broker_is_drained_and_restarted_under_one_approval(
 
 def test_the_task_fails_while_a_later_turn_goes_on_without_it(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks, said = itertools.count(0, 100), list[str]()
-    monkeypatch.setattr(tasks, "_has_begun", lambda: True)
-    monkeypatch.setattr(tasks, "monotonic", lambda: next(ticks))
-    monkeypatch.setattr(tasks, "sleep", lambda _s: None)
+    monkeypatch.setattr(maintenance, "has_begun", lambda: True)
+    monkeypatch.setattr(runs, "monotonic", lambda: next(ticks))
+    monkeypatch.setattr(runs, "sleep", lambda _s: None)
     with closing(stages.ledger()) as ledger:
         roll = drained(ledger, "demo")
 

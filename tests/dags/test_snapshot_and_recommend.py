@@ -84,10 +84,11 @@ def test_of_several_snapshots_the_newest_is_recommended_on_whatever_events_users
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from pulsar_advisor_airflow import tasks
+    from pulsar_advisor_airflow.tasks import snapshots
 
     extras = ({"snapshot": "20261121T084500Z"}, {"snapshot": "20261121T083000Z"}, {"from_rest_api": True})
     events = {"asset": [SimpleNamespace(extra=extra) for extra in extras]}
-    monkeypatch.setattr(tasks, "get_current_context", lambda: {"triggering_asset_events": events})
+    monkeypatch.setattr(snapshots, "get_current_context", lambda: {"triggering_asset_events": events})
     assert tasks.snapshot_to_recommend_on() == "20261121T084500Z"
 
 
@@ -144,7 +145,7 @@ def test_the_only_plan_of_a_recommendation_is_no_advice_unless_it_is_advised(
     document = documents.recommendation(documents.combination(plan=found.file, digest=found.digest))
     write_file(stages.root.folder("plans", snapshot) / "recommendation.json", document.content())
     context = {"asset_state_store": {}, "ti": SimpleNamespace(xcom_push=lambda *_: None)}
-    monkeypatch.setattr("pulsar_advisor_airflow.tasks.get_current_context", lambda: context)
+    monkeypatch.setattr("pulsar_advisor_airflow.tasks.advice.get_current_context", lambda: context)
     said = new_advice("demo", snapshot)
     assert (said["sentence"], said["digest"]) == ("Nothing is worth doing.", "")
 
