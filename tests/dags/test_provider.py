@@ -331,7 +331,9 @@ def test_a_report_names_the_dag_that_carries_its_plan_out(
     monkeypatch.setattr(
         "pulsar_advisor_airflow.clusters.clusters", lambda: {"prod-eu": SimpleNamespace(name="prod-eu")}
     )
-    monkeypatch.setattr("pulsar_advisor_airflow.tasks.advice.get_current_context", lambda: {"task": SimpleNamespace(outlets=())})
+    monkeypatch.setattr(
+        "pulsar_advisor_airflow.tasks.advice.get_current_context", lambda: {"task": SimpleNamespace(outlets=())}
+    )
     named: list[str] = []
     monkeypatch.setattr("pulsar_advisor.stages.report.run", lambda *_, dag, **__: (named.append(dag), "report.html"))
     root, snapshot = Root(str(tmp_path), "prod-eu"), "20261120T083000Z"

@@ -29,7 +29,7 @@ from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.ledger.unfinished import ended_runs
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.emptied import Left
-from pulsar_advisor.execution.run.guard import OFF
+from pulsar_advisor.execution.run.guard.settings import OFF
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id

@@ -24,7 +24,7 @@ from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import open_rolls, recorded_roll
 from pulsar_advisor.execution.roll.conduct import Roll, announce, end, go_on
 from pulsar_advisor.execution.roll.status import status_of
-from pulsar_advisor.execution.run.guard import GUARDED, OFF
+from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of

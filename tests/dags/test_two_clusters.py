@@ -19,7 +19,7 @@ pytestmark = pytest.mark.airflow
 def test_while_one_cluster_is_down_the_report_of_the_other_comes(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None]
 ) -> None:
-    from pulsar_advisor_airflow.pages.content import cluster_lines
+    from pulsar_advisor_airflow.pages.clusters import cluster_lines
 
     registered("demo", "down", pulsar_conn_id="pulsar_default")
 

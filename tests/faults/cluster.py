@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
-from pulsar_advisor.execution.run.guard import GUARDED
+from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.model.cluster.bundle_range import contains, format_range, parse_range, topic_hash
 
 Manager = Literal["modular", "extensible"]

@@ -30,7 +30,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.ledger.tables import StepRecord
-from pulsar_advisor.execution.run.guard import GUARDED
+from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.errors import AdvisorError

@@ -28,7 +28,8 @@ from sqlalchemy.orm import Session
 from pulsar_advisor.execution import apply
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.ledger import held_run, opening, runs, switches
-from pulsar_advisor.execution.run import calls, guard, split, unload
+from pulsar_advisor.execution.run import calls, split, unload
+from pulsar_advisor.execution.run.guard import left_off
 
 apply.SETTLE_MARGIN_S = 1
 calls._AT_LEAST_S = 1
@@ -36,7 +37,7 @@ split.POLL_S = unload.POLL_S = 0.05
 runs.LEASE_MS = int(os.environ.get("LEASE_MS", "2000"))
 held_run._RENEW_MS = 300
 opening.ABANDONED_MS = 5000
-guard.MAY_ACT_MS = switches.MAY_ACT_MS = 1000
+left_off.MAY_ACT_MS = switches.MAY_ACT_MS = 1000
 
 
 ahead_s = int(os.environ.get("CLOCK_AHEAD_S", "0"))

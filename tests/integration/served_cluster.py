@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from pulsar_advisor.execution.cluster.cluster_port import Override, Split, Unload
-from pulsar_advisor.execution.run.guard import GUARDED
+from pulsar_advisor.execution.run.guard.settings import GUARDED
 from unit.execution.doubles import FakeCluster, FakeTime
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"

@@ -24,7 +24,7 @@ from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
-from pulsar_advisor.execution.run.guard import GUARDED, OFF
+from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.plans.plan import Step
 from unit.execution.actors import approved, options_of

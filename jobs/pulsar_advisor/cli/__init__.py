@@ -20,14 +20,17 @@ from typing import Annotated, Final, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from pulsar_advisor.cli import (
+    applying,
     clusters,
+    consent,
     explanations,
+    exports,
     goals,
     guard,
     histories,
     history_import,
     ledger,
-    plans,
+    outcomes,
     records,
     rolls,
     simulations,
@@ -93,11 +96,11 @@ for verb in (
     simulations.simulate,
     simulations.upgrade,
     explanations.explain,
-    plans.approve,
-    plans.withdraw,
-    plans.apply,
-    plans.undo,
-    plans.verify,
+    consent.approve,
+    consent.withdraw,
+    applying.apply,
+    outcomes.undo,
+    outcomes.verify,
     records.runs,
     histories.trend,
     histories.diff,
@@ -149,7 +152,7 @@ app.command(install_completion, name="--install-completion")
 
 of_plans = App(name="plans")
 of_plans.default(records.plans)
-of_plans.command(plans.export)
+of_plans.command(exports.export)
 app.command(of_plans)
 
 of_roll = App(name="roll")

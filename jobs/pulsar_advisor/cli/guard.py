@@ -67,7 +67,7 @@ def leave(
 ) -> None:
     """Leave a cluster's own balancer as it is: nothing will restore what runs have left off so far. Sends nothing."""
     with _opened(place, ledger) as (book, names):
-        from pulsar_advisor.execution.run.guard import leave_as_it_is
+        from pulsar_advisor.execution.run.guard.left_off import leave_as_it_is
 
         for name in names:
             leave_as_it_is(book, name, person_on_command_line(as_))
@@ -75,7 +75,7 @@ def leave(
 
 
 def _say_what_is_off(ledger: Ledger, names: list[str], *, json: bool) -> None:
-    from pulsar_advisor.execution.run.guard import LeftOff, left_off, warning
+    from pulsar_advisor.execution.run.guard.left_off import LeftOff, left_off, warning
 
     left = [(name, switch) for name in names for switch in left_off(ledger, name)]
     with result_of(BalancerStillOff.exit_code if left else 0):

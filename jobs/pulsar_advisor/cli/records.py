@@ -70,7 +70,7 @@ def runs(
     from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
     from pulsar_advisor.execution.ledger.approvals import approval_of_run
     from pulsar_advisor.execution.ledger.lists import not_drained, runs_on, undone
-    from pulsar_advisor.execution.run.guard import left_off
+    from pulsar_advisor.execution.run.guard.left_off import left_off
 
     with _ledger_of(place, ledger) as (cluster, book):
         if plan is not None:

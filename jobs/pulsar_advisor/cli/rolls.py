@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.goals import Broker, Ceiling
+from pulsar_advisor.cli.opened_plans import head_kept, opened_plan
 from pulsar_advisor.cli.options import (
     RESTORE,
     Comment,
@@ -26,7 +27,6 @@ from pulsar_advisor.cli.options import (
     command,
 )
 from pulsar_advisor.cli.output import log, print_json, progress, result_of, say_lines
-from pulsar_advisor.cli.plans import head_kept, opened_plan
 from pulsar_advisor.cli.rendering import roll_lines, roll_status_lines
 from pulsar_advisor.cli.signals import deferred_signals
 from pulsar_advisor.cli.stages import Making

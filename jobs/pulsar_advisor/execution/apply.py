@@ -30,7 +30,9 @@ from pulsar_advisor.execution.run.dry_run import dry_run
 from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.end_of_run import EndOfRun, end_of_run
 from pulsar_advisor.execution.run.executor import carry_out
-from pulsar_advisor.execution.run.guard import Guard, left_off, restore_what_was_left
+from pulsar_advisor.execution.run.guard.guard import Guard
+from pulsar_advisor.execution.run.guard.left_off import left_off
+from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.health import check_guard
 from pulsar_advisor.execution.run.ongoing_run import Drift, OngoingRun, Stop
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed

@@ -15,7 +15,9 @@ from pulsar_advisor.execution.cluster.probe import PublishProbe, publishing
 from pulsar_advisor.execution.ledger.approvals import record_refusal
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run import guard
+from pulsar_advisor.execution.run.guard import restoring
+from pulsar_advisor.execution.run.guard.left_off import left_off
+from pulsar_advisor.execution.run.guard.settings import why_not_off
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
@@ -44,7 +46,7 @@ def run(
 def why_balancer_is_on(connection: AdminConnection) -> str | None:
     """Why the cluster's own balancer isn't off, while a drained broker waits for its restart; None if it is off."""
     with AdminTransport(connection) as transport:
-        return guard.why_not_off(AdminCluster(transport), SYSTEM_CLOCK)
+        return why_not_off(AdminCluster(transport), SYSTEM_CLOCK)
 
 
 def restore_what_was_left(
@@ -59,9 +61,9 @@ def restore_what_was_left(
     If a person decides, that includes a `false` that may be someone else's, see `guard`. Raises `Refused` if the
     connection reaches another cluster.
     """
-    if guard.left_off(ledger, cluster_name):
+    if left_off(ledger, cluster_name):
         with AdminTransport(connection, writes=True) as transport:
             cluster = AdminCluster(transport)
             if (reached := cluster.cluster_name()) != cluster_name:
                 raise Refused(f"the connection reaches cluster '{reached}', not '{cluster_name}': nothing was restored")
-            guard.restore_what_was_left(ledger, cluster_name, cluster, progress, decided_by=decided_by)
+            restoring.restore_what_was_left(ledger, cluster_name, cluster, progress, decided_by=decided_by)

@@ -32,22 +32,13 @@ from pulsar_advisor_airflow.configuration import airflow_link, page_link, report
 from pulsar_advisor_airflow.forms import RUN
 from pulsar_advisor_airflow.pages.access import ROLLING, WRITING, FormToken, MayWrite, Readable, SteeredBy, Visible
 from pulsar_advisor_airflow.pages.answers import answer_errors, kept, one_of_few, page, templates, with_headers
-from pulsar_advisor_airflow.pages.content import (
-    Offsets,
-    cluster_content,
-    cluster_lines,
-    fleet_rows,
-    ledger_if_any,
-    plan_content,
-    plan_of_report,
-    proposed_plan,
-    report_content,
-    root_of,
-    run_content,
-    run_of,
-)
+from pulsar_advisor_airflow.pages.clusters import cluster_content, cluster_lines, fleet_rows
 from pulsar_advisor_airflow.pages.dag_runs import SCHEDULED
+from pulsar_advisor_airflow.pages.parts import Offsets
+from pulsar_advisor_airflow.pages.places import ledger_if_any, root_of
+from pulsar_advisor_airflow.pages.plans import plan_content, plan_of_report, proposed_plan, report_content
 from pulsar_advisor_airflow.pages.rolls import rolls
+from pulsar_advisor_airflow.pages.runs import run_content, run_of
 from pulsar_advisor_airflow.pages.sparkline import sparkline
 from pulsar_advisor_airflow.pages.streamed import streamed
 

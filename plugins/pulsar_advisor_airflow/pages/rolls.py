@@ -19,7 +19,8 @@ from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import page_link
 from pulsar_advisor_airflow.pages.access import FormToken, MayRoll, Readable, ReportedBy, RolledBy
 from pulsar_advisor_airflow.pages.answers import page
-from pulsar_advisor_airflow.pages.content import ledger_if_any, proposed_plan
+from pulsar_advisor_airflow.pages.places import ledger_if_any
+from pulsar_advisor_airflow.pages.plans import proposed_plan
 
 REFRESH_S: Final = 10
 """Interval at which the page of a roll renews itself until the roll is over."""

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 def clusters_to_restore() -> list[str]:
     """The clusters of this installation, and any former one whose own balancer a run left off."""
-    from pulsar_advisor.execution.run.guard import left_off_by_cluster
+    from pulsar_advisor.execution.run.guard.left_off import left_off_by_cluster
     from pulsar_advisor_airflow.clusters import clusters
     from pulsar_advisor_airflow.ledger import opened_ledger
 
@@ -40,7 +40,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     from pulsar_advisor.execution.ledger.lists import cluster_names
     from pulsar_advisor.execution.ledger.rolls import give_up, runs_of_roll
     from pulsar_advisor.execution.ledger.switches import switched_off
-    from pulsar_advisor.execution.run.guard import left_off, warning
+    from pulsar_advisor.execution.run.guard.left_off import left_off, warning
     from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor.stages.apply import restore_what_was_left
     from pulsar_advisor_airflow.clusters import clusters

@@ -37,7 +37,7 @@ from pulsar_advisor.execution.ledger.runs import record_drained, run_by_id
 from pulsar_advisor.execution.ledger.switches import record_switched_back, record_switching_off, switched_off
 from pulsar_advisor.execution.ledger.tables import Verification, VerifiedBroker
 from pulsar_advisor.execution.ledger.verifications import record_verification
-from pulsar_advisor.execution.run.guard import OFF
+from pulsar_advisor.execution.run.guard.settings import OFF
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from pulsar_advisor.planning.advice.compare import Cost
@@ -325,10 +325,8 @@ def test_a_first_snapshot_is_shown_while_it_is_processed(
 def test_what_does_not_fit_a_page_is_on_the_next(
     server: LogIn, root: Root, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, plan: Plan, held: HeldRun
 ) -> None:
-    from pulsar_advisor_airflow.pages import content
-
-    for name in ("ROWS_SHOWN", "STEPS_SHOWN", "EVENTS_SHOWN"):
-        monkeypatch.setattr(content, name, 1)
+    for name in ("clusters.ROWS_SHOWN", "plans.STEPS_SHOWN", "runs.STEPS_SHOWN", "parts.EVENTS_SHOWN"):
+        monkeypatch.setattr(f"pulsar_advisor_airflow.pages.{name}", 1)
     write_file(root.folder("raw", "20261120T083000Z") / MANIFEST, documents.manifest().content())
     older = plan.model_copy(update={"snapshot": "20261120T083000Z"})
     propose(ledger, older, ALICE)
@@ -506,7 +504,7 @@ def test_a_new_password_of_the_ledger_counts_at_once(
     root: Root, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The configuration says only where the URL is kept."""
-    from pulsar_advisor_airflow.pages.content import ledger_if_any
+    from pulsar_advisor_airflow.pages.places import ledger_if_any
 
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__LEDGER", "env:LEDGER_URL")
     opened = []

@@ -372,8 +372,8 @@ def test_a_plan_that_was_never_carried_out_is_refused_before_anything_is_capture
     file = tmp_path / "plan.json"
     file.write_bytes(dump_plan(plan))
     open_ledger(Root(str(tmp_path), "demo").ledger_url).close()
-    monkeypatch.setattr("pulsar_advisor.cli.plans.capture_into", lambda *_: pytest.fail("captured"))
-    monkeypatch.setattr("pulsar_advisor.cli.plans.spark_for", lambda *_: pytest.fail("started Spark"))
+    monkeypatch.setattr("pulsar_advisor.cli.outcomes.capture_into", lambda *_: pytest.fail("captured"))
+    monkeypatch.setattr("pulsar_advisor.cli.outcomes.spark_for", lambda *_: pytest.fail("started Spark"))
     words = ["verify", str(file), "--root", str(tmp_path), "--cluster", "demo", "--admin-url", NOBODY_LISTENS]
     code, err = ends(capsys, *words)
     assert (code, "was never carried out: there is nothing to verify" in err) == (4, True)

@@ -186,7 +186,7 @@ def test_a_snapshot_from_before_the_run_is_refused_before_spark_starts(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("pulsar_advisor.cli.plans.spark_for", lambda *_: pytest.fail("Spark started"))
+    monkeypatch.setattr("pulsar_advisor.cli.outcomes.spark_for", lambda *_: pytest.fail("Spark started"))
     snapshot = import_snapshot(RECORDED, root)
     write_plan(root, PLAN)
     run(approved(ledger, PLAN), ledger, cluster)
@@ -494,7 +494,7 @@ def test_until_is_by_the_clock_of_the_next_morning_even_if_the_clocks_change_at_
         given.append(options)
         raise Refused("nothing is sent here")
 
-    monkeypatch.setattr("pulsar_advisor.cli.plans.datetime", Evening)
+    monkeypatch.setattr("pulsar_advisor.cli.applying.datetime", Evening)
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", carry_out)
     write_plan(root, approved(ledger, PLAN))
     assert typed(root, "apply", digest_of(PLAN), *REACH, "--until", "06:00") == Refused.exit_code

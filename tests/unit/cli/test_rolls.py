@@ -17,7 +17,7 @@ from pulsar_advisor.cli.stages import Making
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.roll.conduct import Roll
-from pulsar_advisor.execution.run.guard import GUARDED
+from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import digest_of, short
 from pulsar_advisor.planning.kinds.restarting import Restart

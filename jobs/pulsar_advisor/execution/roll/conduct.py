@@ -48,13 +48,9 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.back import Drained, not_yet
 from pulsar_advisor.execution.roll.progress import Progress, moves_in_all, progress_of
 from pulsar_advisor.execution.run.emptied import left_on
-from pulsar_advisor.execution.run.guard import (
-    NOT_RESTORED,
-    left_off,
-    restore_what_was_left,
-    wait_until_settled,
-    why_not_off,
-)
+from pulsar_advisor.execution.run.guard.left_off import left_off, wait_until_settled
+from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, restore_what_was_left
+from pulsar_advisor.execution.run.guard.settings import why_not_off
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
 from pulsar_advisor.execution.run.preconditions import foreign, stale
 from pulsar_advisor.execution.run.steering import left_open

@@ -10,7 +10,7 @@ from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Approval
-from pulsar_advisor.execution.run.guard import Guard
+from pulsar_advisor.execution.run.guard.guard import Guard
 from pulsar_advisor.execution.run.observe import look as look_at
 from pulsar_advisor.execution.run.open_calls import open_calls
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress

@@ -27,7 +27,9 @@ from pulsar_advisor.execution.roll import conduct
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, announce, end, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.roll.status import ended_early, status_of, waits_for
 from pulsar_advisor.execution.run.executor import carry_out
-from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
+from pulsar_advisor.execution.run.guard.left_off import left_off
+from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
+from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.execution.run.steering import pause as pause_run

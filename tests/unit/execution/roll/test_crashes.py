@@ -20,7 +20,9 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.plans import plan_record
 from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.roll.conduct import go_on
-from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
+from pulsar_advisor.execution.run.guard.left_off import left_off
+from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
+from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.model.plans.plan import Plan, digest_of, load_plan
 from pulsar_advisor.storage.process import this_process
 from unit.execution.doubles import FakeTime, Killed

@@ -11,7 +11,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.roll.conduct import Roll, announce, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.roll.status import status_of, waits_for
-from pulsar_advisor.execution.run.guard import GUARDED
+from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import digest_of, short
 from unit.execution.doubles import B1, B2, B3, FakeCluster

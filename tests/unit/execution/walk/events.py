@@ -15,7 +15,8 @@ from pulsar_advisor.execution.ledger.runs import is_held, runs_of_plan
 from pulsar_advisor.execution.roll import conduct
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run import steering
-from pulsar_advisor.execution.run.guard import GUARDED, restore_what_was_left
+from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
+from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, digest_of

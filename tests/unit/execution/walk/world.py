@@ -32,7 +32,7 @@ from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.roll.conduct import Roll
 from pulsar_advisor.execution.roll.status import status_of
-from pulsar_advisor.execution.run.guard import GUARDED, OFF
+from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.bounds import MAX_AGE
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, StorageError

@@ -20,8 +20,10 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.switches import record_switched_back, switched_off
-from pulsar_advisor.execution.run import guard
-from pulsar_advisor.execution.run.guard import OFF, leave_as_it_is, restore_what_was_left
+from pulsar_advisor.execution.run.guard import guard, restoring
+from pulsar_advisor.execution.run.guard.left_off import leave_as_it_is
+from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
+from pulsar_advisor.execution.run.guard.settings import OFF
 from pulsar_advisor.execution.run.steering import abort, pause
 from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
@@ -42,7 +44,7 @@ from unit.execution.doubles import (
 )
 
 SHEDDING, SPLITTING = "loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled"
-EARLIER = Path(__file__).parents[3] / "data" / "earlier"
+EARLIER = Path(__file__).parents[4] / "data" / "earlier"
 BOTH_OFF = {SHEDDING: OFF, SPLITTING: OFF}
 
 
@@ -163,10 +165,10 @@ def test_what_a_run_switches_off_again_while_another_setting_is_restored_stays_o
     ledger: Ledger, cluster: FakeCluster, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left_off(ledger, cluster, plan)
-    restore = guard._restore
+    restore = restoring.restore
 
     def restore_slowly(*of_the_first: Any) -> str | None:
-        monkeypatch.setattr(guard, "_restore", restore)
+        monkeypatch.setattr(restoring, "restore", restore)
         found = restore(*of_the_first)
         restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
         run_of_plan, approval = runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0]
@@ -174,7 +176,7 @@ def test_what_a_run_switches_off_again_while_another_setting_is_restored_stays_o
         cluster.overrides[SPLITTING] = OFF
         return found
 
-    monkeypatch.setattr(guard, "_restore", restore_slowly)
+    monkeypatch.setattr(restoring, "restore", restore_slowly)
     restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
     assert cluster.overrides == {SPLITTING: OFF}
 

@@ -1,0 +1,159 @@
+"""The guard: keeps the cluster's own balancer from moving and splitting bundles during a run.
+
+It switches off two dynamic settings before the first step and restores their overrides, or the absence of one, at the
+end. It records each switch in the ledger before it changes the setting. So after a crash the ledger shows what is still
+off, and the next command that reaches the cluster restores it. What someone else has set meanwhile stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pulsar_advisor.execution.clock import Clock
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
+from pulsar_advisor.execution.ledger.held_run import HeldRun
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.switches import (
+    SwitchedOff,
+    may_still_act,
+    record_switching_off,
+    switched_off,
+)
+from pulsar_advisor.execution.run.guard.left_off import look_later, open_call, wait_until_settled
+from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, restore
+from pulsar_advisor.execution.run.guard.settings import (
+    GUARDED,
+    OFF,
+    in_words,
+    is_off,
+    seen_override,
+    set_override,
+    why_not_off,
+)
+from pulsar_advisor.execution.run.options import Interruption, Progress, undisturbed
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused
+
+
+@dataclass
+class Guard:
+    """The guard of one run."""
+
+    run: HeldRun
+    ledger: Ledger
+    cluster: ClusterPort
+    progress: Progress
+    clock: Clock
+    turns_before: frozenset[int]
+    """For a turn of a roll: the runs of earlier turns, which hand over what they switched off."""
+    interruption: Interruption = undisturbed
+    switched: set[str] = field(default_factory=set)
+    """Settings that this process has switched off."""
+    settled: set[str] = field(default_factory=set)
+    """Settings of which this process knows that no call may still act; of all others the ledger decides."""
+    notes: list[str] = field(default_factory=list)
+    """Remarks about the cluster from the end of the guard, for the run's sentence."""
+    is_handed_on: bool = False
+    """Whether the roll goes on after this turn, so that everything stays off."""
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the cluster's own balancer off until the block ends, normally or by an exception.
+
+        Raises `Refused` if it can't be switched off; then all settings are as before.
+        """
+        try:
+            for setting in GUARDED:
+                self._switch_off(setting)
+            yield
+        finally:
+            try:
+                self._end()
+            except Exception as error:  # must not hide why the run ended; the ledger records what is still off
+                self._note(f"{NOT_RESTORED}: {error}")
+
+    def gone(self) -> str | None:
+        """Why the cluster's own balancer isn't kept off any more, or None."""
+        why = why_not_off(self.cluster, self.clock)
+        return None if why is None else f"the guard is gone: {why}"
+
+    def _switch_off(self, setting: str) -> None:
+        open_ones = switched_off(self.ledger, self.run.cluster_name)
+        earlier = next((switch for switch in open_ones if switch.setting == setting), None)
+        if earlier is not None:
+            self._settle(earlier)
+        # What that switch left in the brokers' memory isn't what was there before.
+        effective = {**self.cluster.effective(setting), **(earlier.effective if earlier else {})}
+        # Read last: what someone sets between this read and the call is lost.
+        first = self.cluster.override(setting)
+        before = seen_override(self.cluster, setting, lambda again: again == first, self.clock)
+        if is_off(before):
+            if earlier and earlier.written == before and earlier.run not in {self.run.id, *self.turns_before}:
+                # Answer for what that run left off, or whoever restores that switches it on during this one.
+                record_switching_off(self.run, setting, earlier.before, OFF, effective)
+                self.switched.add(setting)
+            self.settled.add(setting)
+            return
+        record_switching_off(self.run, setting, before, OFF, effective)
+        self.settled.add(setting)  # nothing is sent yet
+        with self.run.writing():  # raises if the run was aborted or taken over, as its switches may be given back then
+            pass
+        self.settled.remove(setting)
+        # One without an answer may still act, after all is restored.
+        reply, now = set_override(self.cluster, setting, before, OFF, self.clock, lambda last: not last.leaves_open)
+        if not reply.leaves_open or now == OFF:
+            self.settled.add(setting)
+        if now != OFF:
+            raise Refused(
+                f"{setting} can't be switched off: {reply.in_words}; switch it off by hand, and try again: what is "
+                "off already is left as it is"
+            )
+        self.switched.add(setting)
+        self.progress(f"{setting} is off while the plan is carried out; it was {in_words(before)}")
+
+    def _settle(self, earlier: SwitchedOff) -> None:
+        """Wait until an earlier call that switches a setting off has acted, or can't any more.
+
+        If it acted during this run, or after it, nothing would show that: it writes what this run does. Raises
+        `Refused` if the run is to end meanwhile.
+        """
+
+        def may_act() -> bool:
+            return may_still_act(self.ledger, earlier) and not is_off(
+                seen_override(self.cluster, earlier.setting, lambda now: not is_off(now), self.clock)
+            )
+
+        said = f"{open_call(earlier)}; waiting until it can't"
+        if reason := wait_until_settled(may_act, said, self.interruption, self.progress, self.clock):
+            raise Refused(reason)
+
+    def _end(self) -> None:
+        if self.run.is_overtaken() or self.is_handed_on:
+            return  # the run continues elsewhere, under our guard, or the roll goes on under it
+        runs = {self.run.id, *self.turns_before}
+        ours = [switch for switch in switched_off(self.ledger, self.run.cluster_name) if switch.run in runs]
+        for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
+            self._note(f"{setting} was restored by another process before the run ended: `runs` shows when")
+        for switch in ours:
+            try:
+                self._put_back(switch)
+            except ClusterUnreachable as error:
+                self._note(f"ATTENTION: {switch.setting} could not be switched on again: {error}")
+
+    def _put_back(self, switch: SwitchedOff) -> None:
+        """Restore a setting, unless the call that switches it off may still act."""
+        is_open = switch.setting not in self.settled and may_still_act(self.ledger, switch)
+        if is_open and not is_off(self.cluster.override(switch.setting)):
+            self._note(look_later(switch))
+            return
+
+        def is_ours() -> bool:
+            return not self.run.is_overtaken() and switch in switched_off(self.ledger, self.run.cluster_name)
+
+        what = restore(switch, self.ledger, self.cluster, self.progress, self.clock, is_ours)
+        self.notes += [what] if what else []
+
+    def _note(self, what: str) -> None:
+        self.notes.append(what)
+        self.progress(what)

@@ -1,0 +1,148 @@
+"""Restoring what a run switched off, unless somebody has set it since; whoever reaches the cluster may do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.rolls import give_up, recorded_roll, roll_of_plan
+from pulsar_advisor.execution.ledger.switches import (
+    SwitchedOff,
+    may_still_act,
+    record_switched_back,
+)
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.run.guard.left_off import is_left_off, left_off, look_later, warning
+from pulsar_advisor.execution.run.guard.settings import (
+    LOOK_AGAIN_S,
+    common_value,
+    in_words,
+    is_off,
+    lagging_brokers,
+    seen_override,
+    set_override,
+)
+from pulsar_advisor.execution.run.options import Progress
+from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.text.reader import reader
+from pulsar_advisor.model.text.some_of import some_of
+
+NOT_RESTORED: Final = "ATTENTION: the cluster's own balancer could not be switched on again"
+_EARLIER_OFF: Final = "false"
+"""How releases up to 0.1 spelled it (`SwitchedOff.written` is None), indistinguishable from anyone else's."""
+
+
+def restore_what_was_left(
+    ledger: Ledger,
+    cluster_name: str,
+    cluster: ClusterPort,
+    progress: Progress,
+    clock: Clock = SYSTEM_CLOCK,
+    decided_by: Person | None = None,
+    *,
+    is_expected: bool = False,
+) -> None:
+    """Restore settings left off by runs that have ended or whose process is gone, with a prominent message.
+
+    The message is omitted if it `is_expected`, as at the end of a roll. Unless a person decides, a `false` that may be
+    someone else's stays (`SwitchedOff.written`). One that isn't off stays recorded while the call that switches it off
+    may still act. Raises `ClusterUnreachable` once each setting was tried.
+    """
+    failed: ClusterUnreachable | None = None
+    for switch in left_off(ledger, cluster_name):
+        # To restore one takes seconds: meanwhile another process may have done it, and a run switched it off again.
+        is_ours = partial(is_left_off, switch, ledger, cluster_name)
+        if not is_ours():
+            continue
+        if not is_expected:
+            progress(warning(switch, cluster_name))
+        # From now on, also if this process dies, a broker drained by its roll gets bundles again, even if the roll is
+        # approved anew. Lifting a pause checks the broker anyway.
+        roll = roll_of_plan(ledger, switch.digest)
+        if roll is not None and recorded_roll(ledger, roll).pause is None:
+            give_up(ledger, roll)
+        try:
+            if may_still_act(ledger, switch) and not is_off(seen_override(cluster, switch.setting, is_off, clock)):
+                progress(look_later(switch))
+            else:
+                restore(switch, ledger, cluster, progress, clock, is_ours, decided_by)
+        except ClusterUnreachable as error:
+            failed = error
+    if failed is not None:
+        raise failed
+
+
+def restore(
+    switch: SwitchedOff,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    progress: Progress,
+    clock: Clock,
+    is_ours: Callable[[], bool],
+    decided_by: Person | None = None,
+) -> str | None:
+    """As `_restore_once`; once more if the cluster can't be read, as one bad answer must not leave a setting off.
+
+    But only while it `is_ours` to restore: a run may have begun meanwhile that needs it off.
+    """
+    try:
+        return _restore_once(switch, ledger, cluster, progress, clock, is_ours, decided_by)
+    except ClusterUnreachable:
+        clock.sleep(LOOK_AGAIN_S)
+        return _restore_once(switch, ledger, cluster, progress, clock, is_ours, decided_by) if is_ours() else None
+
+
+def _restore_once(
+    switch: SwitchedOff,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    progress: Progress,
+    clock: Clock,
+    is_ours: Callable[[], bool],
+    decided_by: Person | None,
+) -> str | None:
+    """Put back a setting that is still as the guard left it; returns in words what differs from before."""
+
+    def say(what: str) -> str:
+        progress(what)
+        return what
+
+    setting, before, ours = switch.setting, switch.before, switch.written or _EARLIER_OFF
+    now = seen_override(cluster, setting, lambda value: value == ours, clock)
+    if switch.written is None and decided_by is None and now == _EARLIER_OFF:
+        return say(
+            f"ATTENTION: {setting} is '{now}', set by run {switch.run} or by someone since (earlier releases "
+            f"left no mark of their own). To restore or leave it: {reader().decide_about_balancer}"
+        )
+    if now == ours:
+        reply, now = set_override(cluster, setting, ours, before, clock, lambda _last: is_ours())
+        if now == ours:
+            return say(
+                f"ATTENTION: {setting} is still {in_words(now)}: {reply.in_words}; it was {in_words(before)}: try "
+                f"again with {reader().restore_balancer}"
+            )
+    how = f", as {decided_by} decided" if decided_by else ""
+    is_theirs = now != before
+    if not (is_theirs and is_off(now)):
+        behind = lagging_brokers(switch, now, cluster, clock)
+        instead = common_value(switch.effective)
+        # Read again: somebody may have set it while the brokers had their time.
+        if behind and now is None and instead is not None and cluster.override(setting) is None:
+            _, now = set_override(cluster, setting, None, instead, clock, lambda _last: is_ours())
+            behind = lagging_brokers(switch, now, cluster, clock)
+            how += ", set instead of deleted, as brokers don't notice a deletion (apache/pulsar#22673)"
+        if behind:
+            return say(
+                f"ATTENTION: {setting} is {in_words(now)} again, and still off in the memory of {some_of(behind)}: "
+                f"restart them, then {reader().restore_balancer}"
+            )
+    if is_theirs:
+        record_switched_back(ledger, switch, f"left at {in_words(now)}, which someone has set meanwhile")
+        return say(f"{setting} is {in_words(now)}: someone has set it meanwhile, so it stays")
+    record_switched_back(ledger, switch, f"restored: {in_words(now)}{how}")
+    progress(f"{setting} is restored: {in_words(now)}{how}")
+    return f"{setting} is {in_words(now)}{how}" if now != before else None
