@@ -45,6 +45,8 @@ _MOST_NAMED: Final = 3
 """Bundles that can't be cut, named in the caveats."""
 _MOST_ROUNDS: Final = 12
 """A bundle is cut into at most two to the power of this many children."""
+_MOST_FOR_ROOM: Final = 2
+"""How often a bundle that moved is cut, as it may take the room; each is another search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +110,16 @@ def _found(room: Room, target: float) -> _Found:
     choice = by_moves = _balanced(now.room, target)
     best = now, choice
     refused: dict[str, str] = {}
+    for_room = 0
     for _ in range(_MOST_ROUNDS):
         if choice.reached:
             break
         left = _left_above(choice.after)
         cuts = _cuts(now, left, room.state, refused)
         if not cuts and any(_lacks_room(choice.after, row, target) for bundles in left for row in bundles):
+            for_room += 1
+            if for_room > _MOST_FOR_ROOM:
+                break
             cuts = _cuts(now, [_moved(now.room, choice.after)], room.state, {})
         if not cuts:
             break
