@@ -914,6 +914,7 @@ _report("total_in_kilobytes", "msgThroughputOut", lambda rate: rate / 1000, "bro
 _report("cpu_is_nan_as_text", "cpu.usage", "NaN", "brokers.cpu_usage")
 _report("cpu_far_below_zero", "cpu.usage", -50.0, "brokers.cpu_usage")
 _report("cpu_not_measured", "cpu.usage", 0.0, "brokers.cpu_is_measured")
+_report("cpu_sampled_once_since_the_start", "cpu.usage", 6e-7, "brokers.cpu_is_measured")
 _report("cpu_usage_is_absent", "cpu.usage", None, "brokers.cpu_known")
 _report("cpu_of_the_host_against_the_containers_limit", "cpu.usage", 1500.0, "brokers.cpu_percent")
 _report("cpu_limit_of_zero", "cpu.limit", 0.0, "brokers.cpu_limit", "brokers.cpu_limit_is_common")
