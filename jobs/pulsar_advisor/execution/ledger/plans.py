@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
 from pulsar_advisor.execution.ledger.tables import PlanRecord, PlanSummary
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.plans.plan import Plan, Sealed, load_plan
 
 
@@ -43,6 +43,14 @@ def recorded_plan(ledger: Ledger, digest: str) -> Plan:
     if (record := plan_record(ledger, digest)) is None:
         raise UsageError(f"the ledger has no plan {digest}")
     return load_plan(record.document.encode())
+
+
+def readable_plan(ledger: Ledger, digest: str) -> Plan | None:
+    """As `recorded_plan`; None if the ledger holds none that can be read."""
+    try:
+        return recorded_plan(ledger, digest)
+    except AdvisorError:
+        return None
 
 
 def only_plan(ledger: Ledger, cluster: str, digits: str) -> Plan | None:

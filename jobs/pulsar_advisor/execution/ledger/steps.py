@@ -30,11 +30,11 @@ def steps_of_run(ledger: Ledger, run_id: int) -> Mapping[str, StepRecord]:
         return {row.step_id: row for row in rows}
 
 
-def open_steps(ledger: Ledger, cluster_name: str, except_of: str = "") -> Sequence[tuple[Run, str]]:
-    """The steps with a call of unknown outcome, by id, each after its run; not of aborted runs, nor of one plan."""
+def open_steps(ledger: Ledger, cluster_name: str, except_of: str = "") -> Sequence[tuple[Run, StepRecord]]:
+    """The steps with a call of unknown outcome, each after its run; not of aborted runs, nor of one plan."""
     with ledger.reading() as session:
         rows = session.execute(
-            select(Run, StepRecord.step_id)
+            select(Run, StepRecord)
             .join(Run, Run.id == StepRecord.run_id)
             .where(
                 Run.cluster_name == cluster_name,
@@ -43,7 +43,7 @@ def open_steps(ledger: Ledger, cluster_name: str, except_of: str = "") -> Sequen
                 StepRecord.state.in_(OPEN),
             )
         )
-        return [(row.Run, row.step_id) for row in rows]
+        return [(row.Run, row.StepRecord) for row in rows]
 
 
 def last_confirmed_at_ms(ledger: Ledger, cluster_name: str, namespace: str, since_ms: int) -> int:

@@ -8,13 +8,14 @@ from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause, request_pause
-from pulsar_advisor.execution.ledger.plans import recorded_plan
+from pulsar_advisor.execution.ledger.plans import readable_plan
 from pulsar_advisor.execution.ledger.rolls import recorded_roll
 from pulsar_advisor.execution.ledger.runs import abort_runs
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.preconditions import leaves_destination, stale
+from pulsar_advisor.execution.run.open_calls import may_leave_destination
+from pulsar_advisor.execution.run.preconditions import stale
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.model.text.reader import reader
@@ -34,11 +35,10 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
 def left_open(ledger: Ledger, ended: Iterable[Run]) -> Iterator[str]:
     """What to check after runs have ended: each call whose outcome is unknown and which no run will settle."""
     for run in ended:
-        still_open = {name for name, record in steps_of_run(ledger, run.id).items() if record.is_open}
-        plan = recorded_plan(ledger, run.digest)
-        for step in (step for step in plan.steps if step.id in still_open):
-            what = f"ATTENTION: {step.id}, {step.bundle_name}: the outcome of its call is unknown"
-            if leaves_destination(plan, step):
+        plan = readable_plan(ledger, run.digest)
+        for record in (record for record in steps_of_run(ledger, run.id).values() if record.is_open):
+            what = f"ATTENTION: {record.step_id}, {record.bundle}: the outcome of its call is unknown"
+            if may_leave_destination(plan, record.step_id):
                 yield (
                     f"{what}, and no run blocks its range any more: check who owns it before unloading any bundle of "
                     "that range"

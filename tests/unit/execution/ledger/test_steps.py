@@ -34,6 +34,6 @@ def test_steps_with_an_open_call_are_known_until_their_run_is_aborted(ledger: Le
     run.sent("step-001", "PUT …", None)
     run.conclude("step-001", "unresolved", "")
     run.end("stopped", "")
-    assert [(each.id, step) for each, step in open_steps(ledger, "live")] == [(run.id, "step-001")]
+    assert [(each.id, step.step_id) for each, step in open_steps(ledger, "live")] == [(run.id, "step-001")]
     abort_runs(ledger, DIGEST, ALICE)
     assert open_steps(ledger, "live") == []

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.run.open_calls import open_calls
+from pulsar_advisor.execution.run.steering import abort, left_open
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.plans.plan import Step, digest_of, short
-from unit.execution.actors import approved, killed_at_work, run
+from unit.execution.actors import ALICE, approved, killed_at_work, run
 from unit.execution.doubles import (
     B1,
     B2,
     B3,
     BASKETS,
+    LOWER_BUNDLE,
     MOVE,
     UPPER,
     FakeCluster,
@@ -69,3 +72,18 @@ def test_an_open_call_of_an_undone_plan_is_settled_only_by_ending_its_run(ledger
     assert run(approved(ledger, propose_undo(plan, ledger, cluster)), ledger, cluster).outcome == "done"
     [still_open] = open_calls(ledger, "live")
     assert still_open.to_do == f"end it with `pulsar-advisor apply {short(digest_of(plan))} --abort`"
+
+
+@pytest.mark.parametrize("manager", ["modular", "extensible"])
+def test_an_open_call_of_a_plan_that_can_not_be_read_may_have_left_its_destination(
+    ledger: Ledger, cluster: FakeCluster, manager: LoadManagerKind
+) -> None:
+    cluster.manager = manager
+    plan = approved(ledger, make_plan([MOVE], load_manager=manager))
+    killed_at_work(ledger, cluster, plan, "before the call")
+    with ledger.writing() as session:
+        session.execute(text("DROP TRIGGER plans_fixed"))
+        session.execute(text("UPDATE plans SET document = '{}'"))
+    assert [(call.bundle, call.leaves_destination) for call in open_calls(ledger, "live")] == [(LOWER_BUNDLE, True)]
+    [to_check] = left_open(ledger, abort(ledger, plan, ALICE))
+    assert f"{LOWER_BUNDLE}: the outcome of its call is unknown, and no run blocks its range" in to_check
