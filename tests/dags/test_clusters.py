@@ -148,7 +148,7 @@ def test_an_unknown_cluster_is_refused_with_the_known_ones(registry: Registry) -
         ("{name: '2024', pulsar_conn_id: p}", "clusters.0.name: '2024' would become a value of Python"),
         ("{name: 'None', pulsar_conn_id: p}", "clusters.0.name: 'None' would become a value of Python"),
         ("{name: c, pulsar_conn_id: '12'}", "clusters.0.pulsar_conn_id: '12' would become a value of Python"),
-        ("{name: c, pulsar_conn_id: p, zookeeper_conn_id: '1'}", "clusters.0.zookeeper_conn_id: '1' would"),
+        ("{name: c, pulsar_conn_id: p, zookeeper_conn_id: '1'}", "clusters.0.zookeeper_conn_id: '1' would become"),
         ("{name: c, pulsar_conn_id: p, schedule: 0 0 30 2 *}", "'0 0 30 2 *' never comes"),
         ("{name: c}", "clusters.0.pulsar_conn_id: Field required"),
         ("{name: c, pulsar_conn_id: p, token: t}", "clusters.0.token: Extra inputs"),

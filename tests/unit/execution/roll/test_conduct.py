@@ -745,8 +745,8 @@ WORSE = forecast({B1: 0.8, B2: 0.9, B3: 0.3})
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda p: changed(p, cluster="staging"), "it is of another cluster"),
-        (lambda p: changed(p, shedder="drain"), "it is no roll"),
+        (lambda p: changed(p, cluster="staging"), "it is for another cluster"),
+        (lambda p: changed(p, shedder="drain"), "it is not a roll"),
         (lambda p: changed(p, goal=Goal(ROLL, p.goal.brokers, None, 0.95)), "its ceiling, limits or settings"),
         (lambda p: changed(p, limits={"max_unloads": 900}), "its ceiling, limits or settings"),
         (lambda p: changed(p, goal=replace(p.goal, brokers=(B3, B2))), f"its order is {B3}, {B2}"),
@@ -793,7 +793,7 @@ def test_a_bundle_that_would_move_more_often_than_foretold_is_refused(
     roll = roll_of(plan, ledger, cluster)
     go_on(roll)
     cluster.restart(B1)
-    with pytest.raises(Refused, match="would move 2 times, and 1 was approved"):
+    with pytest.raises(Refused, match="would move 2 times, more often than the approved 1"):
         go_on_after(roll, B1)
 
 
@@ -1011,7 +1011,7 @@ def test_a_drained_broker_whose_balancer_somebody_has_switched_on_is_drained_aga
     cluster.overrides[GUARDED[0]] = "true"
     basket = next(iter(cluster.owned_bundles(B3)))
     cluster.owners[basket] = B1
-    with pytest.raises(Refused, match=f"{B1}, which is drained, .*, but {GUARDED[0]} is 'true' since somebody"):
+    with pytest.raises(Refused, match=f"{B1}, which is drained, .*, but {GUARDED[0]} is 'true', as somebody"):
         go_on(roll)
     assert status_of(ledger, roll.plan).restart is None
     assert outcome(go_on(roll)) == "done"
