@@ -34,14 +34,13 @@ from pulsar_advisor.cli.starting import spark_for
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.bounds import ratio, seconds
-from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Deviates
+from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Deviates
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.storage.root import Root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pulsar_advisor.admin.connection import AdminConnection
     from pulsar_advisor.documents.roll_status import RollStatus
     from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.execution.roll.conduct import Roll
@@ -189,17 +188,17 @@ def status(
 
         found = status_of(book, document)
     is_reached = connection.is_given or place.profile is not None
-    if found.restart is not None and is_reached and (why := _why_balancer_is_on(connection.admin(place))):
+    if found.restart is not None and is_reached and (why := _why_balancer_is_on(connection, place)):
         found = but_filling(found, why)
     _show(found, command(RESTORE, place, connection, ledger), json=json)
 
 
-def _why_balancer_is_on(connection: AdminConnection) -> str | None:
+def _why_balancer_is_on(connection: Connection, place: Place) -> str | None:
     from pulsar_advisor.stages.apply import why_balancer_is_on
 
     try:
-        return why_balancer_is_on(connection)
-    except ClusterUnreachable as error:
+        return why_balancer_is_on(connection.admin(place))
+    except AdvisorError as error:  # a profile may lack an admin URL, or name a token that isn't on this machine
         log(f"can't see whether the balancer is off: {error}")
         return None
 

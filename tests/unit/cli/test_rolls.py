@@ -145,6 +145,26 @@ def test_status_names_no_broker_to_restart_while_the_balancer_is_seen_to_be_on(
     assert ("can't see whether the balancer is off" in printed.err) == (overridden is None)
 
 
+@pytest.mark.parametrize(
+    "connection",
+    ['zookeeper = { hosts = "127.0.0.1:1" }', 'admin = { admin_urls = ["http://b:1"], token_file = "/not/here" }'],
+    ids=["without an admin URL", "with a token that isn't here"],
+)
+def test_status_needs_no_connection_of_its_profile(
+    connection: str, root: Root, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        roll = drained(ledger, root.cluster)
+    (tmp_path / "config.toml").write_text(
+        f'[profiles.p]\nroot = "{root.url}"\ncluster = "{root.cluster}"\n{connection}\n'
+    )
+    where = ["--config", str(tmp_path / "config.toml"), "--profile", "p"]
+    assert exit_code(["roll", "status", roll.digest, *where, "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["restart"] == B1
+    assert "can't see whether the balancer is off: " in printed.err
+
+
 @pytest.mark.parametrize("line", ["status", "pause --as bob", "end --as bob", "continue --restarted b"])
 def test_a_plan_that_is_no_roll_is_refused_and_nothing_is_recorded(
     line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
