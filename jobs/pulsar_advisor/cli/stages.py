@@ -239,13 +239,11 @@ class Making:
         with timed("recommend"):
             spark = spark_soon(self.master, "recommend", root, snapshot)
             document = _recommend(spark, snapshot, request, self.place, self.ledger)
-        with result_of(_exit_code(document, detailed=self.detailed_exitcode)):
-            if self.json:
-                print_json(document)
-            else:
-                from pulsar_advisor.stages.report import report_page
+        from pulsar_advisor.stages.report import report_page
 
-                _show_verdict(report_page(root, snapshot, self.ledger.url_if_any(self.place)))
+        page = None if self.json else report_page(root, snapshot, self.ledger.url_if_any(self.place))
+        with result_of(_exit_code(document, detailed=self.detailed_exitcode)):
+            print_json(document) if page is None else _show_verdict(page)
 
 
 @Parameter(name="*")

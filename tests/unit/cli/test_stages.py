@@ -72,6 +72,21 @@ def test_a_goal_that_is_missed_has_its_code_though_the_disk_has_no_room_for_the_
     assert exit_code(["drain", "b", "--json", "--root", root.url, "--cluster", root.cluster]) == 6
 
 
+def test_tables_that_can_not_be_read_are_not_taken_for_a_result_that_can_not_be_written(
+    root: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unreadable(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "brokers.parquet")
+
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    missed = documents.recommendation(plan=None).model_copy(update={"goal_outcome": "missed"})
+    monkeypatch.setattr(stages, "_recommend", lambda *_: missed)
+    monkeypatch.setattr("pulsar_advisor.stages.report.report_page", unreadable)
+    exit_code(["drain", "b", "--root", root.url, "--cluster", root.cluster])
+    assert "brokers.parquet" in (said := capsys.readouterr().err)
+    assert "can't write the result" not in said
+
+
 def page_of(why: str = "", kind: str = "nothing") -> SimpleNamespace:
     return SimpleNamespace(trust=SimpleNamespace(coverage=SimpleNamespace(why=why)), verdict=SimpleNamespace(kind=kind))
 
