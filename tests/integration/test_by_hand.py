@@ -109,7 +109,7 @@ def test_a_bundle_to_split_that_is_elsewhere_gets_no_call(scene: Scene, form: Fo
     scene.cluster.owners[f"{NAMESPACE}/{UPPER}"] = scene.brokers[1]
     done = scene.run(scene.plan(scene.split(1)), form, "--splits")
     assert (done.returncode, scene.cluster.writes) == (1, [])
-    assert f"stopped: {NAMESPACE}/{UPPER} is not on {scene.brokers[0]} any more, and nothing was sent for it" in done.stderr
+    assert f"stopped: {NAMESPACE}/{UPPER} is not on {scene.brokers[0]} any more, " in done.stderr
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -129,7 +129,7 @@ def test_a_bundle_that_is_elsewhere_gets_no_call(scene: Scene, form: Form) -> No
     scene.cluster.owners[f"{NAMESPACE}/{LOWER}"] = scene.brokers[2]
     done = scene.run(scene.plan(scene.unload(1), scene.unload(2, UPPER)), form)
     assert done.returncode == 1
-    assert f"stopped: {NAMESPACE}/{LOWER} is not on {scene.brokers[0]} any more, and nothing was sent for it" in done.stderr
+    assert f"stopped: {NAMESPACE}/{LOWER} is not on {scene.brokers[0]} any more, " in done.stderr
     assert scene.cluster.writes == []
 
 
