@@ -10,8 +10,12 @@ from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.cluster.restart_port import Published
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import summaries
+from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
+from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.roll.conduct import Roll, announce, go_on
+from pulsar_advisor.execution.roll.conduct import Roll, announce, end, go_on, mind_the_balancer, pause
+from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.plans.goal import ROLL, Goal
@@ -27,6 +31,7 @@ from unit.execution.doubles import (
     UPPER,
     FakeCluster,
     FakeTime,
+    Killed,
     make_plan,
     unload_step,
     widen,
@@ -181,3 +186,43 @@ def conducted(roll: Roll, cluster: RestartedCluster) -> list[str]:
 
 def outcome(result: ApplyResult | None) -> str | None:
     return None if result is None else result.outcome
+
+
+def ended(roll: Roll) -> None:
+    """Olive ends it, from where the cluster can be reached."""
+    end(roll.ledger, roll.plan, OLIVE)
+    mind_the_balancer(roll)
+
+
+def die() -> None:
+    raise Killed
+
+
+def is_off(cluster: FakeCluster) -> list[bool]:
+    """Whether the guard has switched each setting off."""
+    return [cluster.overrides.get(setting) == OFF for setting in GUARDED]
+
+
+def state_of(roll: Roll) -> str:
+    """The roll's state, as lists show it."""
+    shown = states_of(roll.ledger, roll.plan.cluster, summaries(roll.ledger, roll.plan.cluster))
+    return next(one.state for one in shown if one.digest == digest_of(roll.plan))
+
+
+def changed(plan: Plan, **changes: object) -> Plan:
+    return plan.model_copy(update=changes)
+
+
+def figures(plan: Plan, **changes: object) -> Plan:
+    """The plan with other figures in its decision."""
+    decision = plan.decision.model_dump() | {"figures": {**plan.decision.figures, **changes}}
+    return changed(plan, decision=PlanDecision(**decision))
+
+
+def stopped_turn(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
+    """The second turn is paused after its first move."""
+    go_on(roll)
+    cluster.restart(B1)
+    cluster.once("after the call", lambda: pause(ledger, roll.plan, OLIVE))
+    assert outcome(go_on_after(roll, B1)) == "partial"
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)

@@ -1,0 +1,136 @@
+"""One roll at a time, one process per turn, and no other plan beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.roll.conduct import Roll, announce, go_on
+from pulsar_advisor.execution.roll.status import status_of, waits_for
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from unit.execution.actors import approved, run
+from unit.execution.doubles import (
+    B1,
+    B2,
+    B3,
+    FakeCluster,
+    Killed,
+    make_plan,
+    unload_step,
+)
+from unit.execution.roll.doubles import (
+    OLIVE,
+    RestartedCluster,
+    approved_roll,
+    die,
+    ended,
+    is_off,
+    outcome,
+    roll_of,
+    roll_plan,
+)
+
+
+def test_no_other_plan_is_applied_while_a_roll_goes_on(roll: Roll, ledger: Ledger, cluster: FakeCluster) -> None:
+    go_on(roll)
+    other = approved(ledger, make_plan([unload_step(source=B3, destination=B2)]))
+    with pytest.raises(Refused, match="is under way on this cluster"):
+        run(other, ledger, cluster)
+    ended(roll)
+    assert run(other, ledger, cluster).outcome == "done"
+
+
+def test_one_roll_at_a_time(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
+    cluster.time.pass_s(1)
+    second = roll_of(approved_roll(ledger, cluster), ledger, cluster)
+    go_on(roll)
+    sent = len(cluster.writes)
+    with pytest.raises(Refused, match=f"the roll {roll.digest} is under way"):
+        go_on(second)
+    assert len(cluster.writes) == sent
+    assert is_off(cluster) == [True, True]
+    ended(roll)
+    with pytest.raises(Refused, match=f"not on {B1} any more"):
+        go_on(second)
+    assert outcome(go_on(second)) == "done", "planned anew: the broker is empty already"
+    assert second.look().state == "drained"
+
+
+def test_nor_does_a_second_one_begin_a_turn_that_it_planned_while_the_first_one_began(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    cluster.time.pass_s(7 * 3600)  # so that its first turn is planned anew
+    first = roll_of(approved_roll(ledger, cluster), ledger, cluster)
+    plan_anew = roll.plan_anew
+
+    def planned_meanwhile(goal: Goal) -> tuple[Plan, str | None]:
+        go_on(first)
+        return plan_anew(goal)
+
+    with pytest.raises(Refused, match=f"the roll {first.digest} is under way"):
+        go_on(replace(roll, plan_anew=planned_meanwhile))
+    assert (status_of(ledger, first.plan).restart, is_off(cluster)) == (B1, [True, True])
+
+
+def test_of_two_hosts_that_go_on_at_once_one_begins_the_turn(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    go_on(roll)
+    cluster.restart(B1)
+    announce(ledger, roll.plan, B1, OLIVE)
+
+    def planned_meanwhile(goal: Goal) -> tuple[Plan, str | None]:
+        cluster.once("before the call", die)  # for this test it goes on: its lease does
+        with pytest.raises(Killed):
+            go_on(roll)
+        cluster.time.pass_s(1)
+        return roll_plan(cluster, goal.brokers), None
+
+    with pytest.raises(Refused, match="another process carries out a turn of the roll, run 2: wait until it ends"):
+        go_on(replace(roll, plan_anew=planned_meanwhile))
+    assert [turn.broker for turn in roll.look().recorded.turns] == [B1, B2]
+    assert roll.look().state == "moving"
+    assert waits_for(ledger, roll.plan) == f"another process drains {B2}"
+    with pytest.raises(Refused, match=f"the turn of {B2}, which is being drained, by another process: wait until"):
+        go_on(roll)
+
+
+def test_a_turn_that_another_host_has_carried_out_meanwhile_is_not_begun_again(
+    roll: Roll, cluster: RestartedCluster
+) -> None:
+    go_on(roll)
+    cluster.restart(B1)
+    announce(roll.ledger, roll.plan, B1, OLIVE)
+
+    def planned_meanwhile(goal: Goal) -> tuple[Plan, str | None]:
+        plan = roll_plan(cluster, goal.brokers)
+        go_on(roll)
+        return plan, None
+
+    with pytest.raises(Refused, match="another process has carried the roll on since this turn was planned"):
+        go_on(replace(roll, plan_anew=planned_meanwhile))
+    assert roll.look().state == "drained"
+
+
+def test_apply_carries_out_no_roll_and_a_roll_no_other_plan(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    with pytest.raises(Refused, match=f"`pulsar-advisor roll continue {short(digest_of(roll.plan))}` carries it out"):
+        run(roll.plan, ledger, cluster)
+    drain = approved(ledger, make_plan([unload_step()]))
+    with pytest.raises(Refused, match="is not a roll"):
+        go_on(roll_of(drain, ledger, cluster))
+    ended(roll)
+    with pytest.raises(Refused, match=r"which is over, ended by olive .*: capture again and make a new plan"):
+        run(roll.plan, ledger, cluster)
+    assert cluster.writes == []
+
+
+def test_another_cluster_of_that_name_is_refused(roll: Roll, cluster: FakeCluster) -> None:
+    cluster.name = "staging"
+    with pytest.raises(Refused, match="the plan is for cluster 'live'"):
+        go_on(roll)
