@@ -51,7 +51,7 @@ from pulsar_advisor.model.errors import Refused  # noqa: E402
 from pulsar_advisor.model.plans.plan import Plan  # noqa: E402
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root  # noqa: E402
 from states import BrokerRow, BundleRow, cluster_state  # noqa: E402
-from unit.execution.doubles import B1, B2, B3, NAMESPACE, FakeCluster, FakeTime, make_plan, unload_step  # noqa: E402
+from unit.execution.doubles import B1, B2, B3, NAMESPACE, UPPER, FakeCluster, FakeTime, make_plan, unload_step  # noqa: E402
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -339,3 +339,14 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
                 detail.chosen_options, detail.params_input = [option], dict(form)
                 payload = detail.as_resume_event_payload(timedout=answer.person is None)
                 handle_event_submit(TriggerEvent(payload), task_instance=ti, session=session)
+
+
+@pytest.fixture
+def half_done(stages: Stages) -> Stages:
+    """A plan whose second step no longer matches the cluster once its run has begun."""
+    plan = make_plan([unload_step(1), unload_step(2, bundle=UPPER, source=B1)], snapshot=stages.plan.snapshot)
+    stages.plan = plan
+    stages.cluster.on_event = lambda what: (
+        stages.cluster.owners.update({f"{NAMESPACE}/{UPPER}": B3}) if what == "after the call" else None
+    )
+    return stages
