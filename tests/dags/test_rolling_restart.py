@@ -222,7 +222,7 @@ def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
     assert cluster.overrides == {}
     with closing(stages.ledger()) as ledger:
         assert recorded_roll(ledger, digest_of(stages.plan)).is_given_up
-    assert any("task.failed" in said and "is not active" in said for said in calls)
+    assert any("task.failed" in said and "are not active" in said for said in calls)
     run_dag("pulsar_rolling_restart", {"digest": digest_of(stages.plan), **FAST}, Answer("Reject"))
     body = last_request().body or ""
     assert f"- **one approval for the whole roll**: `{ORDER[1]}`, `{ORDER[2]}`, in this order" in body

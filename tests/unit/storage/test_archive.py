@@ -183,8 +183,8 @@ def with_manifest(members: Members, change: Callable[[dict[str, Any]], None]) ->
         ({"snapshot": "20261121T0830\u0660\u0660Z"}, "is not a snapshot id"),
         ({"snapshot": "20261121T083101Z"}, "but says that it began at"),
         ({"started_at_ms": 10**400}, r"its manifest.json is not as .*started_at_ms: Input should be"),
-        ({"started_at_ms": math.inf}, "its manifest.json is not JSON"),
-        ({"started_at_ms": math.nan}, "its manifest.json is not JSON"),
+        ({"started_at_ms": math.inf}, "its manifest.json is not a JSON document"),
+        ({"started_at_ms": math.nan}, "its manifest.json is not a JSON document"),
     ],
 )
 def test_an_archive_can_not_become_the_latest_by_a_name_that_is_not_its_own(
@@ -253,7 +253,7 @@ def escape(manifest: dict[str, Any]) -> None:
         (lambda members: members[:-1], "topic_stats/0.jsonl.zst missing"),
         (lambda members: members[1:], "its first file is not a manifest.json"),
         (lambda members: [], "its first file is not a manifest.json"),
-        (lambda members: [named(MANIFEST, b'{"x":' * 100_000), *members[1:]], "its manifest.json is not JSON"),
+        (lambda members: [named(MANIFEST, b'{"x":' * 100_000), *members[1:]], "its manifest.json is not a JSON document"),
         (lambda members: [named(MANIFEST, b"\xff"), *members[1:]], "is not JSON"),
         (lambda members: with_manifest(members, escape), "which is not a file of a snapshot"),
         (lambda members: with_manifest(members, lambda m: m.update(snapshot="../../x")), "is not a snapshot id"),
