@@ -17,7 +17,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dags.conftest import Answer, RunDag, Stages
-from dags.test_rebalance import last_request
+from dags.rebalancing import last_request
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
