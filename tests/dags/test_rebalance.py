@@ -1,4 +1,4 @@
-"""Whole runs of `pulsar_rebalance`, from form to verdict: real gate, ledger, executor; cluster and Spark are doubles."""
+"""Whole runs of `pulsar_rebalance`, form to verdict: real gate, ledger, executor; cluster and Spark are doubles."""
 
 from __future__ import annotations
 
