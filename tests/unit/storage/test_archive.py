@@ -254,7 +254,7 @@ def escape(manifest: dict[str, Any]) -> None:
         (lambda members: members[1:], "its first file is not a manifest.json"),
         (lambda members: [], "its first file is not a manifest.json"),
         (lambda members: [named(MANIFEST, b'{"x":' * 100_000), *members[1:]], "manifest.json is not a JSON document"),
-        (lambda members: [named(MANIFEST, b"\xff"), *members[1:]], "is not JSON"),
+        (lambda members: [named(MANIFEST, b"\xff"), *members[1:]], "is not a JSON document"),
         (lambda members: with_manifest(members, escape), "which is not a file of a snapshot"),
         (lambda members: with_manifest(members, lambda m: m.update(snapshot="../../x")), "is not a snapshot id"),
         (lambda members: with_manifest(members, lambda m: m.update(schema="other/1")), "has schema 'other/1'"),
