@@ -24,6 +24,7 @@ from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import open_rolls, recorded_roll
 from pulsar_advisor.execution.roll.conduct import Roll, announce, end, go_on
 from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.plans.goal import Goal
@@ -276,12 +277,13 @@ def test_a_turn_that_ended_early_in_a_shell_goes_on_only_once_somebody_says_so(
 
 @pytest.mark.full
 def test_a_try_of_a_roll_that_ends_with_its_worker_is_followed_by_one_that_does_the_rest(
-    stages: Stages, run_dag: RunDag, cluster: RestartedCluster
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
         cluster.restart(broker)
         announce(ledger, plan, broker, OLIVE)
 
+    monkeypatch.setattr(left_off, "MAY_ACT_MS", 1000)  # waiting puts the cluster's clock ahead of the ledger's
     cluster.once("after the call", lambda: os.kill(os.getpid(), signal.SIGTERM))
     with meanwhile(stages, restart) as restarted:
         state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))

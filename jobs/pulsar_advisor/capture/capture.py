@@ -275,8 +275,9 @@ def _read_by_admin_api(
     metadata = cluster.metadata
     silences = [session.journal.silence_of(broker) for broker in session.brokers]
     if all(silences):
+        first = f"; the first of {len(silences)}: " if len(silences) > 1 else ": "
         raise ClusterUnreachable(
-            f"no broker responds at its own address; the first of {len(silences)}: {silences[0]}; "
+            f"no broker responds at its own address{first}{silences[0]}; "
             "run where the brokers' web addresses can be reached"
         )
     facts = read_brokers(session)
