@@ -39,7 +39,8 @@ def triggered_by(monkeypatch: pytest.MonkeyPatch, *snapshots: str) -> None:
     """The task runs because of these snapshots, and of an event that a user made."""
     made = ({"from_rest_api": True}, {"snapshot": "../cluster=other"})
     events = [SimpleNamespace(extra=extra) for extra in (*made, *({"snapshot": each} for each in snapshots))]
-    monkeypatch.setattr(snapshots, "get_current_context", lambda: {"triggering_asset_events": {"asset": events}})
+    context = {"triggering_asset_events": {"asset": events}}
+    monkeypatch.setattr("pulsar_advisor_airflow.tasks.snapshots.get_current_context", lambda: context)
 
 
 def test_a_night_folds_the_days_before_removes_what_is_old_and_writes_the_page(root: Root, run_dag: RunDag) -> None:
