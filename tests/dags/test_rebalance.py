@@ -19,14 +19,7 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.doubles import (
-    B1,
-    B2,
-    LOWER,
-    NAMESPACE,
-    make_plan,
-    unload_step,
-)
+from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, make_plan, unload_step
 
 pytestmark = pytest.mark.airflow
 

@@ -28,16 +28,7 @@ from pulsar_advisor.storage.process import Process, this_process
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.tasks import outcome
 from unit.execution.actors import started
-from unit.execution.doubles import (
-    B1,
-    B2,
-    LOWER,
-    NAMESPACE,
-    UPPER,
-    FakeCluster,
-    make_plan,
-    unload_step,
-)
+from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, UPPER, FakeCluster, make_plan, unload_step
 
 pytestmark = pytest.mark.airflow
 

@@ -32,13 +32,7 @@ from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.tasks import proposals, runs
 from unit.execution.actors import FOUR_EYES, approved, started
-from unit.execution.doubles import (
-    LOWER,
-    NAMESPACE,
-    make_plan,
-    split_step,
-    unload_step,
-)
+from unit.execution.doubles import LOWER, NAMESPACE, make_plan, split_step, unload_step
 
 pytestmark = pytest.mark.airflow
 

@@ -19,16 +19,7 @@ from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.tasks import proposals, runs
 from unit.execution.actors import started
-from unit.execution.doubles import (
-    B1,
-    B2,
-    LOWER,
-    NAMESPACE,
-    UPPER,
-    make_plan,
-    split_step,
-    unload_step,
-)
+from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, UPPER, make_plan, split_step, unload_step
 
 pytestmark = pytest.mark.airflow
 

@@ -18,12 +18,7 @@ from pulsar_advisor.cli.options import (
     YourName,
     command,
 )
-from pulsar_advisor.cli.output import (
-    print_json,
-    result_of,
-    say,
-    say_lines,
-)
+from pulsar_advisor.cli.output import print_json, result_of, say, say_lines
 from pulsar_advisor.cli.rendering import plan_lines
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.execution.person import person_on_command_line

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from pulsar_advisor.admin.home import with_home
-from pulsar_advisor.cli.options import (
-    LedgerPlace,
-    Place,
-    PlanName,
-)
-from pulsar_advisor.cli.output import (
-    log,
-    say,
-)
+from pulsar_advisor.cli.options import LedgerPlace, Place, PlanName
+from pulsar_advisor.cli.output import log, say
 from pulsar_advisor.model.errors import StorageError
-
-if TYPE_CHECKING:
-    pass
 
 
 def export(

@@ -18,14 +18,7 @@ from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.ledger.unfinished import ended_runs
 from pulsar_advisor.execution.run.observe import find_owner, foresee
 from pulsar_advisor.execution.run.open_calls import open_calls
-from pulsar_advisor.execution.run.preconditions import (
-    Found,
-    OpenCall,
-    differences,
-    foreign,
-    malformed,
-    no_destination,
-)
+from pulsar_advisor.execution.run.preconditions import Found, OpenCall, differences, foreign, malformed, no_destination
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused

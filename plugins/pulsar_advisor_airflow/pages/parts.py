@@ -15,6 +15,7 @@ ROWS_SHOWN: Final = 30
 """Rows shown of each of a cluster's lists."""
 STEPS_SHOWN: Final = 200
 EVENTS_SHOWN: Final = 100
+
 Shown = TypeVar("Shown")
 
 

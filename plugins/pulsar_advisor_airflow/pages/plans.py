@@ -25,10 +25,7 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, load_plan
 from pulsar_advisor.reporting.options import OptionRow, option_rows
-from pulsar_advisor.stages.snapshot_lines import (
-    CARRIED_OUT,
-    began_after,
-)
+from pulsar_advisor.stages.snapshot_lines import CARRIED_OUT, began_after
 from pulsar_advisor.storage.index import has_report
 from pulsar_advisor.storage.plans import PlanReference, read_recommendation
 from pulsar_advisor_airflow.clusters import Cluster, dag_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
@@ -16,9 +15,6 @@ from pulsar_advisor_airflow.assets import announce
 from pulsar_advisor_airflow.failures import as_airflow_errors, logged
 from pulsar_advisor_airflow.metrics import measured
 from pulsar_advisor_airflow.tasks.root import is_newest_advised, require_sealed, root_of
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
@@ -12,9 +11,6 @@ from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.tasks.root import root_of
 from pulsar_advisor_airflow.tasks.snapshots import triggering_snapshots
-
-if TYPE_CHECKING:
-    pass
 
 
 def append_to_history(cluster: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -14,9 +14,6 @@ from pulsar_advisor_airflow.assets import audited_ledger
 from pulsar_advisor_airflow.failures import as_airflow_errors, logged
 from pulsar_advisor_airflow.tasks.root import root_of
 from pulsar_advisor_airflow.tasks.runs import await_end, has_begun
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
@@ -13,9 +12,6 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import announce
 from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan
 from pulsar_advisor_airflow.tasks.root import root_of
-
-if TYPE_CHECKING:
-    pass
 
 
 def judged_from(cluster: str, plan: Mapping[str, str] | None) -> str:

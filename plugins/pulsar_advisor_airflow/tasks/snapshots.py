@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
@@ -14,9 +13,6 @@ from pulsar_advisor_airflow.assets import announce
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.metrics import age_measured, measured
 from pulsar_advisor_airflow.tasks.root import is_newest_advised, require_sealed, root_of
-
-if TYPE_CHECKING:
-    pass
 
 
 def snapshot_to_recommend_on() -> str:

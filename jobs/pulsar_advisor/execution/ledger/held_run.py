@@ -17,13 +17,7 @@ from pulsar_advisor.execution.ledger.pauses import RESUMED, pause_of_run
 from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.runs import LEASE_MS, PARKED_AT_MS, is_held, is_parked, kind_of_end, run_by_id
 from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps_of_run
-from pulsar_advisor.execution.ledger.tables import (
-    UNFINISHED,
-    Approval,
-    Base,
-    Run,
-    StepRecord,
-)
+from pulsar_advisor.execution.ledger.tables import UNFINISHED, Approval, Base, Run, StepRecord
 from pulsar_advisor.execution.ledger.unfinished import way_to_end, ways
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.model.plans.plan import Plan, seal

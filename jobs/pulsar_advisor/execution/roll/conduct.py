@@ -19,12 +19,7 @@ from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
 from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.consent.turn import (
-    CarriedOnElsewhere,
-    approve_as_roll,
-    begin_turn,
-    require_no_other_roll,
-)
+from pulsar_advisor.execution.consent.turn import CarriedOnElsewhere, approve_as_roll, begin_turn, require_no_other_roll
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import plan_pause_requested, request_pause_of_plan
 from pulsar_advisor.execution.ledger.plans import recorded_plan

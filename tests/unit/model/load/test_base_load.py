@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import CPU, ClusterState
-from pulsar_advisor.model.load.base_load import (
-    DEFAULT_RATIO,
-    base_load,
-    non_negative_line,
-    with_usage_of_rates,
-)
+from pulsar_advisor.model.load.base_load import DEFAULT_RATIO, base_load, non_negative_line, with_usage_of_rates
 from states import BrokerRow, cluster_state
 
 

@@ -15,12 +15,7 @@ from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.switches import (
-    SwitchedOff,
-    may_still_act,
-    record_switching_off,
-    switched_off,
-)
+from pulsar_advisor.execution.ledger.switches import SwitchedOff, may_still_act, record_switching_off, switched_off
 from pulsar_advisor.execution.run.guard.left_off import look_later, open_call, wait_until_settled
 from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, restore
 from pulsar_advisor.execution.run.guard.settings import (

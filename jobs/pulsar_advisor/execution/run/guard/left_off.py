@@ -12,12 +12,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import summary_of_plan
 from pulsar_advisor.execution.ledger.rolls import goes_on, roll_of_plan, runs_of_roll
 from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
-from pulsar_advisor.execution.ledger.switches import (
-    MAY_ACT_MS,
-    SwitchedOff,
-    record_switched_back,
-    switched_off,
-)
+from pulsar_advisor.execution.ledger.switches import MAY_ACT_MS, SwitchedOff, record_switched_back, switched_off
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.guard.settings import in_words
 from pulsar_advisor.execution.run.options import Interruption, Progress

@@ -10,11 +10,7 @@ from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.rolls import give_up, recorded_roll, roll_of_plan
-from pulsar_advisor.execution.ledger.switches import (
-    SwitchedOff,
-    may_still_act,
-    record_switched_back,
-)
+from pulsar_advisor.execution.ledger.switches import SwitchedOff, may_still_act, record_switched_back
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.guard.left_off import is_left_off, left_off, look_later, warning
 from pulsar_advisor.execution.run.guard.settings import (

@@ -11,9 +11,7 @@ from typing import Final
 
 from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override, Reply
-from pulsar_advisor.execution.ledger.switches import (
-    SwitchedOff,
-)
+from pulsar_advisor.execution.ledger.switches import SwitchedOff
 
 GUARDED: Final = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
 OFF: Final = "fALSE"

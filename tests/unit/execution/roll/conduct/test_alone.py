@@ -13,15 +13,7 @@ from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from unit.execution.actors import approved, run
-from unit.execution.doubles import (
-    B1,
-    B2,
-    B3,
-    FakeCluster,
-    Killed,
-    make_plan,
-    unload_step,
-)
+from unit.execution.doubles import B1, B2, B3, FakeCluster, Killed, make_plan, unload_step
 from unit.execution.roll.doubles import (
     OLIVE,
     RestartedCluster,

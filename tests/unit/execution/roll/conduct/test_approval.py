@@ -25,15 +25,7 @@ from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved
-from unit.execution.doubles import (
-    B1,
-    B2,
-    B3,
-    NAMESPACE,
-    UPPER,
-    FakeCluster,
-    forecast,
-)
+from unit.execution.doubles import B1, B2, B3, NAMESPACE, UPPER, FakeCluster, forecast
 from unit.execution.roll.doubles import (
     OLIVE,
     THROTTLE,

@@ -20,17 +20,7 @@ from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.model.errors import BalancerStillOff, Refused, StorageError
 from unit.execution.actors import approved, run
-from unit.execution.doubles import (
-    B1,
-    B2,
-    B3,
-    NAMESPACE,
-    UPPER,
-    FakeCluster,
-    Killed,
-    make_plan,
-    unload_step,
-)
+from unit.execution.doubles import B1, B2, B3, NAMESPACE, UPPER, FakeCluster, Killed, make_plan, unload_step
 from unit.execution.roll.doubles import (
     OLIVE,
     THROTTLE,

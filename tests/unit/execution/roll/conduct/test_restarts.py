@@ -14,21 +14,8 @@ from pulsar_advisor.execution.roll import conduct
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, announce, end, go_on
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 from unit.execution.actors import approved
-from unit.execution.doubles import (
-    B1,
-    B2,
-    B3,
-    make_plan,
-    unload_step,
-)
-from unit.execution.roll.doubles import (
-    OLIVE,
-    ORDER,
-    RestartedCluster,
-    go_on_after,
-    is_off,
-    outcome,
-)
+from unit.execution.doubles import B1, B2, B3, make_plan, unload_step
+from unit.execution.roll.doubles import OLIVE, ORDER, RestartedCluster, go_on_after, is_off, outcome
 
 
 def gone(cluster: RestartedCluster) -> None:

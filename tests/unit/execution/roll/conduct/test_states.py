@@ -11,10 +11,7 @@ from pulsar_advisor.execution.roll.conduct import Roll, go_on, pause
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import digest_of, short
 from unit.execution.actors import run
-from unit.execution.doubles import (
-    B1,
-    FakeCluster,
-)
+from unit.execution.doubles import B1, FakeCluster
 from unit.execution.roll.doubles import (
     OLIVE,
     RestartedCluster,

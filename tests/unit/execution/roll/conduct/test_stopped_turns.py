@@ -22,17 +22,7 @@ from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, short
 from unit.execution.actors import approved, carried_out, run
-from unit.execution.doubles import (
-    B1,
-    B2,
-    B3,
-    BASKETS,
-    NAMESPACE,
-    UPPER,
-    FakeCluster,
-    Killed,
-    unload_step,
-)
+from unit.execution.doubles import B1, B2, B3, BASKETS, NAMESPACE, UPPER, FakeCluster, Killed, unload_step
 from unit.execution.roll.doubles import (
     OLIVE,
     RestartedCluster,

@@ -15,12 +15,7 @@ from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan
-from unit.execution.doubles import (
-    B1,
-    B2,
-    B3,
-    FakeCluster,
-)
+from unit.execution.doubles import B1, B2, B3, FakeCluster
 from unit.execution.roll.doubles import (
     ORDER,
     RestartedCluster,
