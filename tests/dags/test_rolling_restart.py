@@ -161,8 +161,8 @@ def test_a_balancer_that_somebody_switches_on_while_a_drained_broker_waits_fails
     monkeypatch.setattr(trigger, "BALANCER_POLL_S", 0.0)
     look = trigger.RollTrigger._why_balancer_is_on
 
-    def look_and_switch_off(self: trigger.RollTrigger) -> str | None:
-        why = look(self)
+    def look_and_switch_off(self: trigger.RollTrigger, cluster_name: str) -> str | None:
+        why = look(self, cluster_name)
         if why and is_off_again:
             cluster.overrides[GUARDED[0]] = OFF
         return why

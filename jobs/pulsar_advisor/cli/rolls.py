@@ -188,16 +188,16 @@ def status(
 
         found = status_of(book, document)
     is_reached = connection.is_given or place.profile is not None
-    if found.restart is not None and is_reached and (why := _why_balancer_is_on(connection, place)):
+    if found.restart is not None and is_reached and (why := _why_balancer_is_on(connection, place, document)):
         found = but_filling(found, why)
     _show(found, command(RESTORE, place, connection, ledger), json=json)
 
 
-def _why_balancer_is_on(connection: Connection, place: Place) -> str | None:
+def _why_balancer_is_on(connection: Connection, place: Place, roll: Plan) -> str | None:
     from pulsar_advisor.stages.apply import why_balancer_is_on
 
     try:
-        return why_balancer_is_on(connection.admin(place))
+        return why_balancer_is_on(connection.admin(place), roll.identity.cluster_name)
     except AdvisorError as error:  # a profile may lack an admin URL, or name a token that isn't on this machine
         log(f"can't see whether the balancer is off: {error}")
         return None

@@ -43,10 +43,15 @@ def run(
         return apply_plan(plan, ledger, AdminCluster(transport), options, progress, interruption=interruption)
 
 
-def why_balancer_is_on(connection: AdminConnection) -> str | None:
-    """Why the cluster's own balancer isn't off, while a drained broker waits for its restart; None if it is off."""
+def why_balancer_is_on(connection: AdminConnection, cluster_name: str) -> str | None:
+    """Why a cluster's own balancer isn't off, while a drained broker waits for its restart; None if it is off.
+
+    Raises `Refused` if the connection reaches another cluster than that of Pulsar's own name.
+    """
     with AdminTransport(connection) as transport:
-        return why_not_off(AdminCluster(transport), SYSTEM_CLOCK)
+        cluster = AdminCluster(transport)
+        _require_reached(cluster, cluster_name)
+        return why_not_off(cluster, SYSTEM_CLOCK)
 
 
 def restore_what_was_left(
@@ -64,6 +69,10 @@ def restore_what_was_left(
     if left_off(ledger, cluster_name):
         with AdminTransport(connection, writes=True) as transport:
             cluster = AdminCluster(transport)
-            if (reached := cluster.cluster_name()) != cluster_name:
-                raise Refused(f"the connection reaches cluster '{reached}', not '{cluster_name}': nothing was restored")
+            _require_reached(cluster, cluster_name)
             restoring.restore_what_was_left(ledger, cluster_name, cluster, progress, decided_by=decided_by)
+
+
+def _require_reached(cluster: AdminCluster, cluster_name: str) -> None:
+    if (reached := cluster.cluster_name()) != cluster_name:
+        raise Refused(f"the connection reaches cluster '{reached}', not '{cluster_name}'")

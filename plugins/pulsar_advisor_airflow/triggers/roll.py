@@ -82,7 +82,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
                 plan = recorded_plan(ledger, self.digest)
                 why = waits_for(ledger, plan)
                 looks = self._is_time_to_look() and status_of(ledger, plan).restart is not None
-            self._why_filling = self._why_balancer_is_on() if looks else None
+            self._why_filling = self._why_balancer_is_on(plan.identity.cluster_name) if looks else None
             return None if self._why_filling else why
         except AdvisorError as error:
             return str(error)
@@ -90,7 +90,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
     def _is_time_to_look(self) -> bool:
         return self.pulsar_conn_id is not None and monotonic() - self._looked_at_s >= BALANCER_POLL_S
 
-    def _why_balancer_is_on(self) -> str | None:
+    def _why_balancer_is_on(self, cluster_name: str) -> str | None:
         """Why the cluster's own balancer isn't off; None if it is, or if that can't be seen."""
         from pulsar_advisor.model.errors import AdvisorError
         from pulsar_advisor.stages.apply import why_balancer_is_on
@@ -99,7 +99,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         assert self.pulsar_conn_id is not None
         self._looked_at_s = monotonic()
         try:
-            return why_balancer_is_on(PulsarAdminHook(self.pulsar_conn_id).options().required_admin)
+            return why_balancer_is_on(PulsarAdminHook(self.pulsar_conn_id).options().required_admin, cluster_name)
         except AdvisorError as error:
             if (unseen := str(error)) != self._unseen:
                 logged(self.log.warning)(f"the triggerer can't see whether the balancer is off: {unseen}")

@@ -145,6 +145,18 @@ def test_status_names_no_broker_to_restart_while_the_balancer_is_seen_to_be_on(
     assert ("can't see whether the balancer is off" in printed.err) == (overridden is None)
 
 
+def test_status_believes_no_other_cluster_about_the_balancer(
+    root: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        roll = drained(ledger, root.cluster)
+    roll.cluster.overrides[GUARDED[0]], roll.cluster.name = "true", "staging"
+    monkeypatch.setattr("pulsar_advisor.stages.apply.AdminCluster", lambda _transport: roll.cluster)
+    where = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
+    assert exit_code(["roll", "status", roll.digest, *where]) == 0
+    assert "is off: the connection reaches cluster 'staging', not 'live of test'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "connection",
     ['zookeeper = { hosts = "127.0.0.1:1" }', 'admin = { admin_urls = ["http://b:1"], token_file = "/not/here" }'],
