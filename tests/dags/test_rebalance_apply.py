@@ -6,12 +6,13 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, TaskDeferred
 
 from dags.conftest import Answer, RunDag, Stages
 from dags.rebalancing import FAST, kinds
@@ -20,10 +21,12 @@ from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.unfinished import ended_runs
 from pulsar_advisor.execution.run.emptied import Left
-from pulsar_advisor.execution.run.parking import Parking
+from pulsar_advisor.execution.run.options import ApplyOptions
+from pulsar_advisor.execution.run.parking import ParkedRun, Parking
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, StorageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.process import Process, this_process
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.tasks import outcome
@@ -121,9 +124,18 @@ def test_a_broker_that_clients_use_after_its_drain_fails_apply(
     assert [run.state for run in runs_of_plan(stages.ledger(), digest_of(stages.plan))] == ["done"]
 
 
-@pytest.mark.parametrize(("try_number", "max_tries", "hour"), [(1, 2, 17), (2, 2, 17), (2, 3, 41), (3, 3, 41)])
+@pytest.mark.parametrize(
+    ("try_number", "max_tries", "cleared_at", "hour"),
+    [
+        (1, 2, None, 17),
+        (2, 2, None, 17),
+        (2, 3, None, 41),
+        (3, 3, timedelta(hours=17, minutes=10), 41),
+        (3, 3, timedelta(hours=16, minutes=50), 17),
+    ],
+)
 def test_a_cleared_apply_goes_on_until_the_next_time_of_day(
-    try_number: int, max_tries: int, hour: int, monkeypatch: pytest.MonkeyPatch
+    try_number: int, max_tries: int, cleared_at: timedelta | None, hour: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 
@@ -145,7 +157,7 @@ def test_a_cleared_apply_goes_on_until_the_next_time_of_day(
         start_date=midnight + timedelta(hours=17, minutes=20),
     )
     dag_run = SimpleNamespace(start_date=midnight + timedelta(hours=15))
-    store = {"cleared_at": (midnight + timedelta(hours=17, minutes=10)).isoformat()} if try_number == 3 else {}
+    store = {} if cleared_at is None else {"cleared_at": (midnight + cleared_at).isoformat()}
     kept = SimpleNamespace(get=store.get, set=store.__setitem__)
     context = {"ti": this_try, "dag_run": dag_run, "task_state_store": kept}
     with pytest.raises(Refused):
@@ -238,6 +250,43 @@ def test_after_a_try_that_began_no_run_apply_asks_again(
     with pytest.raises(ClusterUnreachable):
         operator.execute({"ti": this_try, "task_state_store": kept})
     assert store == {"begun": not asks_again}
+
+
+def test_a_try_that_can_not_ask_the_ledger_has_begun_what_it_may_have_begun(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next one would take the run for another's, and leave it."""
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__LEDGER", "sqlite:////proc/nowhere/ledger.sqlite")
+    assert apply_operator(stages.root.url)._is_under_way(by_anybody=False)
+
+
+@pytest.mark.parametrize("waited", [None, Parking("pause", 60)], ids=["first", "again"])
+def test_somebody_is_called_about_a_parked_run_once(
+    monkeypatch: pytest.MonkeyPatch, calls: list[str], waited: Parking | None
+) -> None:
+    told = {"outcome": "partial", "digest": "sha256:0", "run": 1, "sentence": "paused by olive"}
+    nothing = {"steps": (), "undoable_steps": (), "refusals": (), "still_off": ()}
+    parked = ParkedRun.model_validate({**told, **nothing, "parking": Parking("pause", 60)})
+    operator = apply_operator()
+    monkeypatch.setattr(operator, "_run", lambda *_, **__: parked)
+    task = SimpleNamespace(retries=2)
+    ti = SimpleNamespace(try_number=1, max_tries=2, task=task, dag_id="pulsar_rebalance", run_id="r", task_id="apply")
+    with pytest.raises(TaskDeferred):
+        operator._carried_out({"ti": ti, "task": operator, "dag": None}, waited)
+    assert [call.partition(" /")[0] for call in calls] == (
+        [] if waited else ["run.parked demo run 1 of sha256:0: paused by olive"]
+    )
+
+
+def test_apply_counts_what_airflow_vouches_for_and_lifts_no_pause_unless_it_may(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[ApplyOptions] = []
+    monkeypatch.setattr("pulsar_advisor.stages.apply.run", lambda *stage, **_: given.append(stage[3]))
+    operator = apply_operator(stages.root.url)
+    operator.plan = asdict(write_plan(stages.root, stages.plan))
+    operator._run(None, None, lifts_pause=False)
+    assert [(options.policy.require_authenticated, options.lifts_pause) for options in given] == [(True, False)]
 
 
 @pytest.mark.full

@@ -23,7 +23,6 @@ from pulsar_advisor_airflow.failures import (
     is_retried,
     logged,
     root_at,
-    was_ever_cleared,
 )
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_begun
 from pulsar_advisor_airflow.notifiers import Call
@@ -225,6 +224,6 @@ def _began(context: Context) -> datetime:
     kept = context["task_state_store"]
     if is_cleared(context):
         kept.set(_CLEARED_AT, context["ti"].start_date.isoformat())
-    cleared_at = kept.get(_CLEARED_AT) if was_ever_cleared(context) else None
+    cleared_at = kept.get(_CLEARED_AT)
     began = datetime.fromisoformat(cleared_at) if cleared_at else context["dag_run"].start_date
     return began.astimezone(UTC)
