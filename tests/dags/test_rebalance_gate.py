@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from dags.conftest import Answer, RunDag, Stages
 from dags.rebalancing import FAST, kinds, last_request
-from pulsar_advisor.execution.consent.approval import propose, standing_approval
+from pulsar_advisor.execution.consent.approval import approve, propose, standing_approval
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
@@ -31,8 +31,14 @@ from pulsar_advisor.model.plans.plan import Doubt, Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.tasks import proposals, runs
-from unit.execution.actors import FOUR_EYES, approved, started
-from unit.execution.doubles import LOWER, NAMESPACE, make_plan, split_step, unload_step
+from unit.execution.actors import ALICE, FOUR_EYES, approved, started
+from unit.execution.doubles import (
+    LOWER,
+    NAMESPACE,
+    make_plan,
+    split_step,
+    unload_step,
+)
 
 pytestmark = pytest.mark.airflow
 
@@ -139,14 +145,14 @@ def test_only_a_known_person_other_than_the_known_proposer_can_answer(
 def test_a_gate_that_no_policy_may_answer_asks_none(monkeypatch: pytest.MonkeyPatch, asks_policy: bool) -> None:
     from pulsar_advisor_airflow.operators import approval
 
-    asked: list[object] = []
+    asked: list[tuple[object, ...]] = []
     answers = "pulsar_advisor.execution.consent.approval.approve_automatically"
     monkeypatch.setattr(approval, "approval_policy", lambda _cluster: SimpleNamespace(automatic="any plan"))
-    monkeypatch.setattr(answers, lambda _ledger, plan, **_: asked.append(plan))
+    monkeypatch.setattr(answers, lambda _ledger, plan, **of: asked.append((plan, of["valid_for_s"])))
     place = {"plan": None, "root": "/root", "cluster": "demo"}
-    gate = approval.PlanApprovalOperator(task_id="approve", **place, asks_policy=asks_policy)
+    gate = approval.PlanApprovalOperator(task_id="approve", **place, asks_policy=asks_policy, valid_for_h=1)
     why_a_person = gate._approve_automatically(None, "the plan", ApplyThrottle(), None)  # type: ignore[arg-type]
-    assert (why_a_person, asked) == ((None, ["the plan"]) if asks_policy else ("", []))
+    assert (why_a_person, asked) == ((None, [("the plan", 3600)]) if asks_policy else ("", []))
 
 
 TICKED = {"accept_low_confidence": True, "comment": ""}
@@ -307,6 +313,31 @@ def test_nor_does_who_clears_the_task_alone_while_the_dag_run_waits_for_an_answe
     run_dag("pulsar_rebalance", FAST, Answer("Reject", meanwhile=clear))
     assert times_cleared == [0]
     assert proposals_of_plan(stages.ledger(), digest_of(made_since)) == []
+
+
+def test_a_plan_of_an_unknown_user_is_not_proposed(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    dag_run = SimpleNamespace(triggering_user_name=None, clear_number=0)
+    ti = SimpleNamespace(try_number=1, max_tries=2, task=SimpleNamespace(retries=2))
+    monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run, "ti": ti})
+    with pytest.raises(AirflowFailException, match="so the plan has no proposer"):
+        tasks.propose("demo", asdict(write_plan(stages.root, stages.plan)))
+
+
+@pytest.mark.parametrize(
+    ("source", "begun_h_ago", "answered"), [("airflow", 1, True), ("airflow", -1, False), ("another system", 1, False)]
+)
+def test_only_what_airflow_vouches_for_since_the_dag_run_began_is_an_answer_at_its_gate(
+    stages: Stages, source: str, begun_h_ago: int, answered: bool
+) -> None:
+    from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
+
+    gate = PlanApprovalOperator(task_id="approve", plan=None, root=stages.root.url, cluster="demo")
+    dag_run = SimpleNamespace(start_date=datetime.now(UTC) - timedelta(hours=begun_h_ago))
+    with closing(stages.ledger()) as ledger:
+        propose(ledger, stages.plan, ALICE)
+        who = Person("bob", source)
+        approve(ledger, stages.plan, digest=digest_of(stages.plan), approver=who, policy=FOUR_EYES)
+        assert gate._approver_in({"dag_run": dag_run}, ledger, stages.plan) == ("bob" if answered else None)
 
 
 @pytest.mark.full

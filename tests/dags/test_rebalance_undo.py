@@ -128,6 +128,23 @@ def test_nothing_is_offered_for_a_run_that_only_split(stages: Stages, monkeypatc
         tasks.offered_undo("demo", asdict(write_plan(stages.root, plan)), "pulsar_default", 1)
 
 
+def test_nothing_is_offered_for_a_run_that_ended_before_the_dag_run_began(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan([unload_step(1), unload_step(2, UPPER)])
+    with closing(stages.ledger()) as ledger:
+        held = started(ledger, plan)
+        held.sent("step-001", "PUT /unload", None)
+        held.conclude("step-001", "confirmed", "moved")
+        held.end("stopped", "1 of 2 steps confirmed")
+    stages.cluster.owners[f"{NAMESPACE}/{LOWER}"] = B2
+    dag_run = SimpleNamespace(run_after=datetime.now(UTC) + timedelta(hours=1), triggering_user_name="uma")
+    monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run})
+    monkeypatch.setattr(proposals, "has_begun", lambda: True)
+    with pytest.raises(AirflowSkipException, match="moved nothing"):
+        tasks.offered_undo("demo", asdict(write_plan(stages.root, plan)), "pulsar_default", 1)
+
+
 def test_an_undo_that_can_move_nothing_back_fails_and_is_not_offered(
     stages: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
