@@ -24,7 +24,7 @@ from pulsar_advisor.execution.run.guard.settings import OFF
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.tasks import maintenance, runs
-from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
+from unit.execution.actors import ALICE, BOB, EVERY_CONSENT, started
 
 pytestmark = pytest.mark.airflow
 
@@ -123,6 +123,19 @@ def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease
         monkeypatch.setattr(runs, "sleep", lambda _s: held.end("stopped", "killed"))
         tasks.restore_guard("demo", plan)
     assert stages.cluster.override(SHEDDING) == "true"
+
+
+def test_a_run_that_goes_on_after_its_task_and_leaves_the_balancer_on_is_no_failure(
+    stages: Stages, two_clusters: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = itertools.count(0, 100)
+    monkeypatch.setattr(maintenance, "has_begun", lambda: True)
+    monkeypatch.setattr(runs, "monotonic", lambda: next(ticks))
+    monkeypatch.setattr(runs, "sleep", lambda _s: None)
+    with closing(stages.ledger()) as ledger:
+        held = started(ledger, stages.plan)
+        tasks.restore_guard("demo", {"digest": held.digest})
+        assert run_by_id(ledger, held.id).state == "active"
 
 
 def test_after_its_task_a_run_that_is_still_parked_is_ended(

@@ -18,15 +18,18 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dags.conftest import Answer, RunDag, Stages
 from dags.rebalancing import last_request
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import open_rolls, recorded_roll
-from pulsar_advisor.execution.roll.conduct import Roll, announce, end, go_on
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.roll.conduct import Roll, announce, end, go_on, pause
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
+from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
@@ -34,8 +37,19 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.operators import roll as operator
 from pulsar_advisor_airflow.tasks import maintenance, runs
 from pulsar_advisor_airflow.triggers import roll as trigger
+from unit.execution.actors import approved
 from unit.execution.doubles import make_plan, unload_step
-from unit.execution.roll.doubles import OLIVE, ORDER, RestartedCluster, drained, go_on_after, roll_of, roll_plan, rolled
+from unit.execution.roll.doubles import (
+    OLIVE,
+    ORDER,
+    THROTTLE,
+    RestartedCluster,
+    drained,
+    go_on_after,
+    roll_of,
+    roll_plan,
+    rolled,
+)
 
 pytestmark = pytest.mark.airflow
 
@@ -192,6 +206,47 @@ def test_a_triggerer_that_can_not_see_the_balancer_waits_for_the_restart_neverth
     waiting = trigger.RollTrigger(stages.root.url, "demo", digest, pulsar_conn_id="no_such_connection")
     assert [waiting._waits_for() for _ in range(2)] == [f"{ORDER[0]} is drained, and waits for its restart"] * 2
     assert "".join(capsys.readouterr()).count("there is no connection 'no_such_connection'") == 1
+
+
+def test_a_triggerer_that_can_not_read_the_ledger_keeps_the_roll_waiting(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(stages.ledger()) as ledger:
+        waiting = trigger.RollTrigger(stages.root.url, "demo", drained(ledger, "demo").digest)
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__LEDGER", "sqlite:////proc/nowhere/ledger.sqlite")
+    assert waiting._waits_for() is not None
+
+
+def roll_operator(stages: Stages) -> operator.PulsarRollOperator:
+    place = {"root": stages.root.url, "cluster": "demo", "pulsar_conn_id": "pulsar_default"}
+    return operator.PulsarRollOperator(task_id="roll", plan={"digest": digest_of(stages.plan)}, **place)
+
+
+@pytest.mark.parametrize("order", [pause, end])
+def test_a_roll_that_somebody_pauses_or_ends_between_two_moves_has_not_failed(
+    stages: Stages, cluster: RestartedCluster, order: Callable[[Ledger, Plan, Person], None]
+) -> None:
+    stages.write_plan()
+    with closing(stages.ledger()) as ledger:
+        approved(ledger, stages.plan, consents=(), throttle=THROTTLE)
+        cluster.once("after the call", lambda: order(ledger, stages.plan, OLIVE))
+        looks_again_s = roll_operator(stages)._carry_on(ledger, stages.root, stages.plan, {})
+    assert (looks_again_s, len(cluster.writes) > 0) == (operator.LOOK_AGAIN_S, True)
+
+
+def test_a_roll_counts_only_an_approval_that_airflow_vouches_for(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policies: list[ApprovalPolicy] = []
+
+    def reached(_plan: Plan, *given: Any) -> None:
+        policies.append(given[4])
+        raise Refused("that is all")
+
+    monkeypatch.setattr("pulsar_advisor.stages.roll.reached", reached)
+    with closing(stages.ledger()) as ledger, pytest.raises(Refused):
+        roll_operator(stages)._carry_on(ledger, stages.root, stages.plan, {})
+    assert [policy.require_authenticated for policy in policies] == [True]
 
 
 @pytest.mark.slow
