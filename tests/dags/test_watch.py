@@ -14,10 +14,13 @@ from dags.conftest import RunDag, Stages
 from pulsar_advisor.admin.webhook import NotDelivered, Webhook
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor_airflow import overdue
+from pulsar_advisor_airflow.assets import snapshot_validated
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.metrics import age_measured
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.overdue import why_overdue
+from pulsar_advisor_airflow.tasks import watch
 
 pytestmark = pytest.mark.airflow
 
@@ -60,6 +63,16 @@ def test_snapshots_are_due_by_the_clock_that_starts_them(dags: Mapping[str, Any]
     assert (timetable.expression, timetable.timezone) == ("*/15 * * * *", "UTC")  # in which `why_overdue` reckons
 
 
+@pytest.mark.parametrize("verdict", ["unfit", "unfinished", "unreadable"])
+def test_a_snapshot_that_led_to_no_advice_does_not_count(monkeypatch: pytest.MonkeyPatch, verdict: str) -> None:
+    rows = [
+        SimpleNamespace(id="20261125T113000Z", verdict=verdict),
+        SimpleNamespace(id="20261125T080000Z", verdict="act"),
+    ]
+    monkeypatch.setattr(overdue, "newest", lambda *_: rows)
+    assert overdue.newest_advised(Root("/root", "demo")) == "20261125T080000Z"
+
+
 def test_it_says_since_when() -> None:
     said = why_overdue("*/15 * * * *", "20261125T111502Z", NOON)
     assert (
@@ -86,6 +99,17 @@ def test_each_receiver_is_called_once_and_one_that_failed_again(
     assert tried == ["snapshot.overdue", "snapshot.overdue"]
     [message] = calls
     assert message.startswith("snapshot.overdue demo")
+
+
+def test_who_was_called_about_one_snapshot_is_called_again_about_a_newer_one(
+    monkeypatch: pytest.MonkeyPatch, calls: list[str]
+) -> None:
+    kept, known = dict[str, object](), Cluster(name="demo", pulsar_conn_id="p")
+    store = {snapshot_validated(known): SimpleNamespace(get=kept.get, set=kept.__setitem__)}
+    monkeypatch.setattr(watch, "get_current_context", lambda: {"asset_state_store": store, "dag": None})
+    for newest in ("20261125T080000Z", "20261125T080000Z", "20261125T113000Z"):
+        watch._call_once_about(known, newest, f"the last is {newest}")
+    assert [call.split()[5] for call in calls] == ["20261125T080000Z", "20261125T113000Z"]
 
 
 def test_a_cluster_that_can_not_be_looked_at_keeps_no_other_from_it(
