@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -205,6 +206,44 @@ def test_no_policy_takes_a_run_back(dags: Mapping[str, DAG]) -> None:
     assert gates == {"approve": True, "undo.approve": False}
 
 
+def restoring(dags: Mapping[str, DAG]) -> Iterator[Any]:
+    """The tasks that switch a cluster's own balancer on again."""
+    every = (task for dag in dags.values() for task in dag.tasks)
+    yield from (task for task in every if getattr(task, "python_callable", None) is tasks.restore_guard)
+
+
+def test_whoever_is_on_call_hears_of_every_balancer_that_can_not_be_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__GUARD_NOTIFIERS", "dags.notifiers.noting_the_guard")
+    called = {
+        (task.dag_id, task.task_id): [type(each).__name__ for each in task.on_failure_callback]
+        for task in restoring(DagBag(REPOSITORY / "dags").dags)
+    }
+    assert list(called.values()) == [["Noting", "Call"]] * 4
+
+
+def test_what_fails_after_the_work_fails_the_dag_run(dags: Mapping[str, DAG]) -> None:
+    last = {(dag_id, task.task_id): task for dag_id, dag in dags.items() for task in dag.tasks if task.is_teardown}
+    assert {place for place, task in last.items() if task.on_failure_fail_dagrun} == {
+        ("pulsar_rebalance", "restore_guard"),
+        ("pulsar_rebalance", "as_predicted"),
+        ("pulsar_rolling_restart", "restore_guard"),
+        ("pulsar_rolling_restart", "all_restarted"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "chooses_a_branch"), [("pulsar_rebalance", {"undo"}), ("pulsar_rolling_restart", set())]
+)
+def test_no_field_of_a_form_that_writes_is_left_unread(
+    dags: Mapping[str, DAG], dag_id: str, chooses_a_branch: set[str]
+) -> None:
+    tasks = dags[dag_id].tasks
+    templates = " ".join(str(getattr(task, name)) for task in tasks for name in task.template_fields)
+    assert set(dags[dag_id].params) - set(re.findall(r"params\.(\w+)", templates)) == chooses_a_branch
+
+
 def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapping[str, DAG]) -> None:
     """The stages `apply` and `roll` open a connection that can write; their approval covers the restoring.
 
@@ -223,17 +262,7 @@ def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapp
         ("tasks/maintenance.py", "restore_what_was_left"),
         ("triggers/roll.py", "why_balancer_is_on"),
     }
-    restoring = {
-        (dag_id, task.task_id)
-        for dag_id, dag in dags.items()
-        for task in dag.tasks
-        if getattr(task, "python_callable", None) is tasks.restore_guard
-        or (
-            getattr(task, "op_kwargs_expand_input", None) is not None
-            and task.partial_kwargs.get("python_callable") is tasks.restore_guard
-        )
-    }
-    assert restoring == {
+    assert {(task.dag_id, task.task_id) for task in restoring(dags)} == {
         ("pulsar_rebalance", "restore_guard"),
         ("pulsar_rebalance", "undo.restore_guard"),
         ("pulsar_rolling_restart", "restore_guard"),

@@ -77,6 +77,12 @@ def test_another_sites_form_with_a_browsers_session_steers_nothing(server: LogIn
     assert (seen.announced, seen.pause, seen.ended) == (None, None, None)
 
 
+@pytest.mark.parametrize("order", ["pause", "go-on", "end"])
+def test_a_program_without_the_form_reports_restarts_and_steers_nothing(server: LogIn, roll: Roll, order: str) -> None:
+    assert server("olive").post(f"{page_of_roll(roll)}/{order}").status_code == 403
+    assert (roll.look().recorded.pause, roll.look().recorded.ended) == (None, None)
+
+
 @pytest.mark.parametrize(("broker", "status"), [(B2, 409), ("broker-9", 404), ("", 422)])
 def test_a_broker_whose_turn_it_is_not_was_not_restarted_for_the_roll(
     server: LogIn, roll: Roll, broker: str, status: int
