@@ -47,6 +47,8 @@ _MOST_ROUNDS: Final = 12
 """A bundle is cut into at most two to the power of this many children."""
 _MOST_FOR_ROOM: Final = 2
 """How often a bundle that moved is cut, as it may take the room; each is another search."""
+_DIGITS: Final = 9
+"""Of usages that are compared: sums of the same parts differ in the last ones, and a cut can't be undone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class _Found:
     def helps(self) -> bool:
         """Whether some cut bundle's parts end on different brokers and leave the busiest less used than moves do."""
         lower = self.choice.after.highest_ratio() < self.by_moves.after.highest_ratio()
-        return not self.by_moves.reached and lower and _parted(self.now, self.choice.after)
+        return not self.by_moves.reached and lower and _boundaries(self.now, self.choice.after) > 0
 
 
 def propose(goal: Goal, room: Room) -> Proposal:
@@ -101,7 +103,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
 
 
 def _found(room: Room, target: float) -> _Found:
-    """Cuts until moves bring every broker within the target, or no cut is left; those after which least is above it.
+    """Cuts until moves bring every broker within the target, or no cut is left; the fewest that leave least above it.
 
     Where no bundle of a broker above the target can be cut, but one would fit elsewhere, the largest that moved is cut:
     it may take the room.
@@ -126,7 +128,7 @@ def _found(room: Room, target: float) -> _Found:
         division = divided(now.room.state, cuts)
         now = _Divided(now.room.divided(division), now.origin[division.parent])
         choice = _balanced(now.room, target)
-        if _excess(choice.after, target) <= _excess(best[1].after, target):
+        if _rank(now, choice, target) <= _rank(*best, target):
             best = now, choice
     return _Found(by_moves, *best, refused)
 
@@ -147,9 +149,11 @@ def _moved(before: Room, after: Room) -> list[int]:
     return sorted(np.flatnonzero(after.owner != before.owner).tolist(), key=after.share, reverse=True)
 
 
-def _excess(room: Room, target: float) -> float:
-    """The likely usages (ratios) above the target, added up."""
-    return float(np.maximum(room.usage_of(np.flatnonzero(room.fit)) - target, 0.0).sum())
+def _rank(now: _Divided, choice: Choice, target: float) -> tuple[bool, float, float, int]:
+    """Whether a choice misses the target; the likely usages (ratios) above that, added up; the highest; the cuts."""
+    room = choice.after
+    excess = float(np.maximum(room.usage_of(np.flatnonzero(room.fit)) - target, 0.0).sum())
+    return not choice.reached, round(excess, _DIGITS), round(room.highest_ratio(), _DIGITS), _boundaries(now, room)
 
 
 def _why_no_split(room: Room, target: float, by_moves: float) -> str:
@@ -168,10 +172,9 @@ def _reaches(room: Room, target: float) -> bool:
     return found.choice.reached and found.helps
 
 
-def _parted(now: _Divided, after: Room) -> bool:
-    """Whether the parts of any bundle end on different brokers."""
-    pairs = np.unique(np.stack((now.origin, after.owner)), axis=1)
-    return bool(pairs.shape[1] > len(np.unique(now.origin)))
+def _boundaries(now: _Divided, after: Room) -> int:
+    """The boundaries between neighbouring parts of a bundle that end on different brokers: what has to be cut."""
+    return int(np.count_nonzero((np.diff(now.origin) == 0) & (np.diff(after.owner) != 0)))
 
 
 def _balanced(room: Room, target: float) -> Choice:

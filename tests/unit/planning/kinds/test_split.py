@@ -77,6 +77,12 @@ def test_a_part_that_took_the_room_is_cut_again_for_a_bundle_of_another_broker_t
     assert goal_outcome(plan) == "reached"
 
 
+def test_no_bundle_is_cut_again_where_that_leaves_as_much_above_the_target() -> None:
+    plan = planned(hot([5.0, 10.0, 20.0, 30.0, 10.0], b=[40.0], c=[30.0]), Goal("split", (), 0.5))
+    assert plan.predicted.after.maximum_ratio == pytest.approx(0.6)
+    assert [len(step.children) for step in splits(plan.steps)] == [2]
+
+
 def test_every_child_has_topics_and_the_load_of_those() -> None:
     sizes = [float(size) for size in range(1, 13)]
     plan = planned(hot(sizes, b=[10.0], c=[10.0]), SPLIT)
