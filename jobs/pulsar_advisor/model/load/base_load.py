@@ -42,7 +42,7 @@ SHORTLY_MS: Final = 150_000
 """The CPU sample may not show yet that the rate has changed since a report this long ago or less: two samples."""
 DEFAULT_RATIO: Final = 0.05
 """Base of a broker about which nothing else is known, as a share of its CPU: what an idle broker of 4.0.8 used."""
-_LEAST_CPU: Final = 1e-3
+LEAST_CPU: Final = 1e-3
 """Points of one core. A broker's first sample shows less: all it used so far, divided by the time since 1970
 (`LinuxBrokerHostUsageImpl.lastCollection`)."""
 _STUDENT_T: Final = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
@@ -111,7 +111,7 @@ def with_usage_of_rates(state: ClusterState, history: Sequence[ClusterState], ba
             share = max(last.cpu - stays, 0.0) / last.rate_per_s
             most = max(float(brokers.limit[row, CPU]), now.cpu)
             settled = min(stays + share * now.rate_per_s, most)
-            if now.cpu >= _LEAST_CPU:
+            if now.cpu >= LEAST_CPU:
                 settled = (max if now.rate_per_s > before[brokers.ids[row]] else min)(settled, now.cpu)
             usage[row, CPU] = settled
     return replace(state, brokers=replace(brokers, usage=usage))
@@ -196,7 +196,7 @@ def steady_samples(moments: Sequence[ClusterState]) -> dict[str, list[Sample]]:
             at_ms = int(moment.brokers.report_updated_at_ms[row])
             before, before_ms = last.get(broker, (rate, at_ms))
             last[broker] = rate, at_ms
-            if sample.cpu < _LEAST_CPU < rate:
+            if sample.cpu < LEAST_CPU < rate:
                 continue  # not sampled yet
             shortly_before = 0 < at_ms - before_ms <= SHORTLY_MS
             if not shortly_before or abs(rate - before) <= STEADY_RATIO * max(rate, before):

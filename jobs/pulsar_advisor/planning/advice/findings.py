@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -20,7 +21,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 )
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
-from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
+from pulsar_advisor.model.load.base_load import LEAST_CPU, base_load, with_usage_of_rates
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_first, deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.plan import Plan, Step
@@ -122,17 +123,22 @@ def _no_topics_read(state: ClusterState) -> Finding:
 
 
 def _lost_brokers(state: ClusterState, earlier: Sequence[ClusterState]) -> list[Finding]:
-    """The registered brokers without figures, if others have some, and those of the last of the `earlier` states that
-    are no longer registered.
+    """The registered brokers without figures, if others have some, and those with fit figures in the last of the
+    `earlier` states that are no longer registered, if any is.
     """
     brokers, found = state.brokers, []
     silent = [brokers.ids[row] for row in np.flatnonzero(brokers.available & ~brokers.reporting).tolist()]
     if silent and brokers.reporting.any():
         found.append(f"Registered but without figures, so down, unreachable or hanging: {some_of(silent)}.")
-    registered = {brokers.ids[row] for row in np.flatnonzero(brokers.available).tolist()}
-    if earlier and (gone := set(earlier[-1].brokers.ids) - registered):
-        found.append(f"Brokers in snapshot {earlier[-1].snapshot}, and no longer registered: {some_of(gone)}.")
+    registered = _registered(state)
+    if registered and earlier and (gone := _registered(earlier[-1]) - registered):
+        found.append(f"Registered in snapshot {earlier[-1].snapshot}, and no longer: {some_of(gone)}.")
     return [Finding("warning", sentence) for sentence in found]
+
+
+def _registered(state: ClusterState) -> set[str]:
+    """The ids of the active brokers: a state also has those of which only a report is left."""
+    return {state.brokers.ids[row] for row in np.flatnonzero(state.brokers.available).tolist()}
 
 
 def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_all: bool) -> Finding | None:
@@ -154,8 +160,8 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_a
     if resource == CPU and (alike := _cpu_like_others(state, broker)) is not None:
         return Finding(
             "warning",
-            f"{sentence} At the other brokers' CPU per message it would be at {alike:.1%}: look for what else uses CPU "
-            "on its machine, which no unload lowers.",
+            f"{sentence} At the other brokers' CPU per message it would be at {alike:.1%}: its messages cost more, as "
+            "small batches do, or something else on its machine uses CPU, which no unload lowers.",
         )
     if resource not in _GOES_WITH:
         return Finding("info", f"{sentence} No bundle takes {RESOURCE_NAMES[resource]} along, so no unload lowers it.")
@@ -170,17 +176,18 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_a
 def _cpu_like_others(state: ClusterState, broker: int) -> float | None:
     """The usage (ratio) that a broker's load would cause on the others; None where it may explain what the broker uses.
 
-    By messages or by bytes, whichever gives more.
+    By messages or by bytes, whichever gives more. The least of the others shows what a broker uses without load.
     """
     brokers = state.brokers
-    others = brokers.fit & (np.arange(len(brokers)) != broker)
+    used = brokers.usage[:, CPU]
+    others = brokers.fit & (used >= LEAST_CPU) & (np.arange(len(brokers)) != broker)
     loads = np.stack((rate_per_s(brokers.traffic), throughput_bytes_per_s(brokers.traffic)))
     totals = loads[:, others].sum(axis=1)
     if not (totals > 0).all():
         return None
-    alike = float((loads[:, broker] / totals).max() * brokers.usage[others, CPU].sum())
-    usage, limit = brokers.usage[broker, CPU], brokers.limit[broker, CPU]
-    if usage <= _UNLIKE_OTHERS * alike + _LEAST_UNEXPLAINED_RATIO * limit:
+    alike = float((loads[:, broker] / totals).max() * used[others].sum())
+    explained, limit = max(_UNLIKE_OTHERS * alike, float(used[others].min())), brokers.limit[broker, CPU]
+    if not used[broker] > explained + _LEAST_UNEXPLAINED_RATIO * limit:  # or one of them is no number
         return None
     return alike / float(limit)
 
@@ -224,23 +231,20 @@ def _above_limits(state: ClusterState) -> Finding | None:
 
 
 def _placeless(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:
-    """The users' namespaces that no registered broker may serve."""
+    """The users' namespaces with bundles without an owner that no registered broker may serve."""
     if not state.isolation_policies or not state.brokers.available.any():
         return None
-    facts = placement_facts(state, settings)
-    nowhere = [
-        row
-        for row, name in enumerate(state.namespaces.names)
-        if not is_pulsars_own(name) and not policy_candidates(facts, row).any()
-    ]
+    facts, names = placement_facts(state, settings), state.namespaces.names
+    unowned = Counter(state.bundles.namespace[state.bundles.owner == NO_ROW].tolist())
+    nowhere = [row for row in unowned if not is_pulsars_own(names[row]) and not policy_candidates(facts, row).any()]
     if not nowhere:
         return None
-    unowned = int((np.isin(state.bundles.namespace, nowhere) & (state.bundles.owner == NO_ROW)).sum())
-    named = some_of([state.namespaces.names[row] for row in nowhere])
+    number = sum(unowned[row] for row in nowhere)
     return Finding(
         "warning",
-        f"Isolation policies allow {named} on no registered broker: {count(unowned, 'bundle')} without an owner can't "
-        "be assigned, and clients can't reach the topics. Correct the policy, or bring its brokers back.",
+        f"Isolation policies allow {some_of([names[row] for row in nowhere])} on no registered broker: "
+        f"{count(number, 'bundle')} without an owner can't be assigned, and clients can't reach "
+        f"{'its' if number == 1 else 'their'} topics. Correct the policy, or bring its brokers back.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import (
@@ -77,8 +78,22 @@ def test_brokers_that_have_gone_since_the_last_snapshot_are_named_first(
         state, snapshot="20261129T141952Z", brokers=replace(state.brokers, ids=("a:8080", "b:8080", "z:8080"))
     )
     found = findings_of(state, settings, [], coverage(state, settings.values), [then])
-    said = "Brokers in snapshot 20261129T141952Z, and no longer registered: z:8080."
+    said = "Registered in snapshot 20261129T141952Z, and no longer: z:8080."
     assert found[0] == Finding("warning", said)
+
+
+@pytest.mark.parametrize("none_now", [False, True])
+def test_no_broker_is_called_gone_that_was_not_registered_before_or_if_none_is_known_to_be(
+    state: ClusterState, settings: ResolvedSettings, none_now: bool
+) -> None:
+    then = replace(
+        state,
+        brokers=replace(state.brokers, ids=("a:8080", "b:8080", "z:8080"), available=np.array([True, True, False])),
+    )
+    if none_now:
+        state.brokers.available[:] = False
+    found = findings_of(state, settings, [], coverage(state, settings.values), [then])
+    assert not [finding for finding in found if "no longer" in finding.sentence]
 
 
 def test_a_namespace_that_no_broker_may_serve_is_named_first(state: ClusterState, settings: ResolvedSettings) -> None:
@@ -89,8 +104,17 @@ def test_a_namespace_that_no_broker_may_serve_is_named_first(state: ClusterState
     assert found[0] == Finding(
         "warning",
         "Isolation policies allow t/unowned on no registered broker: 1 bundle without an owner can't be assigned, and "
-        "clients can't reach the topics. Correct the policy, or bring its brokers back.",
+        "clients can't reach its topics. Correct the policy, or bring its brokers back.",
     )
+
+
+def test_no_topics_are_called_out_of_reach_whose_bundles_have_owners(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    elsewhere = IsolationPolicy("hot", ("t/hot",), ("z",), (), 1, 80)
+    found = findings(replace(state, isolation_policies=(elsewhere,)), settings)
+    assert not [finding for finding in found if "can't reach" in finding.sentence]
+    assert [finding for finding in found if "where isolation policies forbid" in finding.sentence]
 
 
 def test_cpu_that_the_messages_do_not_explain_is_said(state: ClusterState, settings: ResolvedSettings) -> None:
@@ -98,10 +122,25 @@ def test_cpu_that_the_messages_do_not_explain_is_said(state: ClusterState, setti
     assert findings(state, settings)[0] == Finding(
         "warning",
         "a:8080 is the busiest broker at 90.0% (CPU); the mean is 40.0%. At the other brokers' CPU per message it "
-        "would be at 5.0%: look for what else uses CPU on its machine, which no unload lowers.",
+        "would be at 5.0%: its messages cost more, as small batches do, or something else on its machine uses CPU, "
+        "which no unload lowers.",
     )
     state.brokers.traffic[0, 2:] = 20 * state.brokers.traffic[1, 2:]
     assert "per message" not in findings(state, settings)[0].sentence, "large messages cost more"
+
+
+@pytest.mark.parametrize(
+    ("busiest", "others"),
+    [(12.1, 12.0), (40.0, 38.0), (60.0, 5e-9), (60.0, float("nan"))],
+    ids=["idle", "another load", "not sampled yet", "unknown"],
+)
+def test_cpu_is_not_called_unexplained_that_others_use_without_load_or_whose_cpu_is_not_known(
+    state: ClusterState, settings: ResolvedSettings, busiest: float, others: float
+) -> None:
+    state.brokers.usage[:, CPU] = (busiest, others, others)
+    state.brokers.limit[:, CPU] = 100.0
+    state.brokers.traffic[0] = 0.0
+    assert not [finding for finding in findings(state, settings) if "per message" in finding.sentence]
 
 
 def test_what_pulsar_does_not_do_as_configured_is_said_last(state: ClusterState) -> None:
