@@ -239,9 +239,11 @@ class Making:
         with timed("recommend"):
             spark = spark_soon(self.master, "recommend", root, snapshot)
             document = _recommend(spark, snapshot, request, self.place, self.ledger)
-        from pulsar_advisor.stages.report import report_page
+        page = None
+        if not self.json:
+            from pulsar_advisor.stages.report import report_page
 
-        page = None if self.json else report_page(root, snapshot, self.ledger.url_if_any(self.place))
+            page = report_page(root, snapshot, self.ledger.url_if_any(self.place))
         with result_of(_exit_code(document, detailed=self.detailed_exitcode)):
             print_json(document) if page is None else _show_verdict(page)
 
