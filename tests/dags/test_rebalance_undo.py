@@ -14,7 +14,7 @@ from dags.conftest import Answer, RunDag, Stages
 from dags.rebalancing import FAST, last_request
 from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.tasks import proposals, runs
@@ -86,6 +86,23 @@ def test_an_offer_is_made_too_once_tasks_of_the_dag_run_were_cleared(
         assert tasks.offered_undo("demo", plan, "pulsar_default", 1)["digest"] != plan["digest"]
 
 
+def begun(monkeypatch: pytest.MonkeyPatch, *, hours_ago: float = 1) -> None:
+    """Tasks run in a DAG run of uma's that was to begin then, and has begun to carry its plan out."""
+    dag_run = SimpleNamespace(run_after=datetime.now(UTC) - timedelta(hours=hours_ago), triggering_user_name="uma")
+    monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run})
+    monkeypatch.setattr(proposals, "has_begun", lambda: True)
+
+
+def stopped_after_one(stages: Stages, plan: Plan) -> dict[str, str]:
+    """The reference to a plan whose run has stopped after its first step was confirmed."""
+    with closing(stages.ledger()) as ledger:
+        held = started(ledger, plan)
+        held.sent("step-001", "PUT", None)
+        held.conclude("step-001", "confirmed", "as asked")
+        held.end("stopped", "1 of 2 steps confirmed")
+    return asdict(write_plan(stages.root, plan))
+
+
 @pytest.mark.parametrize("ends_itself", [True, False])
 def test_the_offer_waits_for_the_worker_whose_task_somebody_stopped(
     stages: Stages, monkeypatch: pytest.MonkeyPatch, ends_itself: bool
@@ -105,60 +122,35 @@ def test_the_offer_waits_for_the_worker_whose_task_somebody_stopped(
                 monkeypatch.setattr("pulsar_advisor.execution.ledger.runs.has_ended", lambda _process: True)
 
         monkeypatch.setattr(runs, "sleep", end)
-        monkeypatch.setattr(proposals, "has_begun", lambda: True)
-        began = datetime.now(UTC) - timedelta(hours=1)
-        dag_run = SimpleNamespace(run_after=began, triggering_user_name="uma")
-        monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run})
+        begun(monkeypatch)
         offered = tasks.offered_undo("demo", asdict(write_plan(stages.root, plan)), "pulsar_default", 1)
         assert (offered["file"].startswith("undo"), runs_of_plan(ledger, digest_of(plan))[0].state) == (True, "stopped")
 
 
 def test_nothing_is_offered_for_a_run_that_only_split(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     """A split can't be undone, so the offer would fail, and call somebody."""
-    plan = make_plan([split_step(1), unload_step(2)])
-    with closing(stages.ledger()) as ledger:
-        held = started(ledger, plan)
-        held.sent("step-001", "PUT /split", None)
-        held.conclude("step-001", "confirmed", "split")
-        held.end("stopped", "1 of 2 steps confirmed")
-    dag_run = SimpleNamespace(run_after=datetime.now(UTC) - timedelta(hours=1))
-    monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run})
-    monkeypatch.setattr(proposals, "has_begun", lambda: True)
+    plan = stopped_after_one(stages, make_plan([split_step(1), unload_step(2)]))
+    begun(monkeypatch)
     with pytest.raises(AirflowSkipException, match="moved nothing"):
-        tasks.offered_undo("demo", asdict(write_plan(stages.root, plan)), "pulsar_default", 1)
+        tasks.offered_undo("demo", plan, "pulsar_default", 1)
 
 
 def test_nothing_is_offered_for_a_run_that_ended_before_the_dag_run_began(
     stages: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = make_plan([unload_step(1), unload_step(2, UPPER)])
-    with closing(stages.ledger()) as ledger:
-        held = started(ledger, plan)
-        held.sent("step-001", "PUT /unload", None)
-        held.conclude("step-001", "confirmed", "moved")
-        held.end("stopped", "1 of 2 steps confirmed")
+    plan = stopped_after_one(stages, make_plan([unload_step(1), unload_step(2, UPPER)]))
     stages.cluster.owners[f"{NAMESPACE}/{LOWER}"] = B2
-    dag_run = SimpleNamespace(run_after=datetime.now(UTC) + timedelta(hours=1), triggering_user_name="uma")
-    monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run})
-    monkeypatch.setattr(proposals, "has_begun", lambda: True)
+    begun(monkeypatch, hours_ago=-1)
     with pytest.raises(AirflowSkipException, match="moved nothing"):
-        tasks.offered_undo("demo", asdict(write_plan(stages.root, plan)), "pulsar_default", 1)
+        tasks.offered_undo("demo", plan, "pulsar_default", 1)
 
 
 def test_an_undo_that_can_move_nothing_back_fails_and_is_not_offered(
     stages: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It went by the gate, which skips such a plan, and ended as a success."""
-    plan = make_plan([unload_step(1), unload_step(2, UPPER)])
-    with closing(stages.ledger()) as ledger:
-        held = started(ledger, plan)
-        held.sent("step-001", "PUT /unload", None)
-        held.conclude("step-001", "confirmed", "moved")
-        held.end("stopped", "1 of 2 steps confirmed")
-    reference = asdict(write_plan(stages.root, plan))
-    dag_run = SimpleNamespace(run_after=datetime.now(UTC) - timedelta(hours=1))
-    monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run})
-    monkeypatch.setattr(proposals, "has_begun", lambda: True)
+    reference = stopped_after_one(stages, make_plan([unload_step(1), unload_step(2, UPPER)]))
+    begun(monkeypatch)
     with pytest.raises(AirflowFailException, match=f"nothing can be moved back: .* on {B1} already"):
         tasks.undo_plan("demo", reference["digest"], "pulsar_default")
     with pytest.raises(AirflowSkipException, match="nothing can be moved back"):
