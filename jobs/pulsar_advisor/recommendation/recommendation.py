@@ -29,7 +29,7 @@ from pulsar_advisor.planning.plans.deciding import deciding
 from pulsar_advisor.planning.plans.planned_settings import planned_settings, setting_keys
 from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.usage.hot_topics import hot_topics
+from pulsar_advisor.planning.usage.hot_topics import HotTopic, hot_topics
 from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.planning.usage.model_errors import model_errors
 from pulsar_advisor.planning.usage.noise import noise_floor
@@ -61,6 +61,7 @@ def recommendation(
     is_roll = advised_plan is not None and advised_plan.shedder == ROLL
     foresight = by_own if is_roll or advised_plan is None else alone.foresight(advised_plan)
     lowest_ratio = lowest_maximum(settled, settings.values, base.likely)
+    hot = hot_topics(settled, settings.values, base)
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
     is_judged = not none_judged(scores, refused)
@@ -79,7 +80,7 @@ def recommendation(
                 request.limits.exclude_brokers,
                 only_splits=advised_plan is not None and not advised_plan.unloads,
                 lowest_ratio=lowest_ratio,
-                hot=next(iter(hot_topics(settled, settings.values, base)), None),
+                hot=next(iter(hot), None),
             ),
             without_traffic=not state.brokers.traffic.any(),
             limited=request.limits.are_given,
@@ -102,7 +103,7 @@ def recommendation(
             sentence=judged.headline(sentence, claims_enough=advised is None and is_judged),
         ),
         goal_outcome=None if request.goal is None else foretold_outcome(of_goal) if of_goal is not None else "missed",
-        findings=_findings(alone, planned, advised, plan_in, judged),
+        findings=_findings(alone, settled, planned, advised, plan_in, judged, hot),
         coverage=judged,
         refusals=refused,
         notes=tuple(settings.notes),
@@ -149,7 +150,13 @@ def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request)
 
 
 def _findings(
-    alone: LeftAlone, planned: Sequence[Score], advised: Score | None, plan_in: PlanIn, judged: Coverage
+    alone: LeftAlone,
+    settled: ClusterState,
+    planned: Sequence[Score],
+    advised: Score | None,
+    plan_in: PlanIn,
+    judged: Coverage,
+    hot: Sequence[HotTopic],
 ) -> tuple[Finding, ...]:
     """Findings from the plans of the cluster's own strategies (from all if there are none), and the advised plan."""
     own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned
@@ -157,7 +164,7 @@ def _findings(
     others = [row for row in planned if row not in own and (row == advised or row.shedder == splitter)]
     plans = [plan_in(str(row.plan)) for row in (*own, *others)]
     advised_plan = None if advised is None else plan_in(str(advised.plan))
-    return findings(alone.state, alone.settings, plans, judged, alone.earlier, advised_plan)
+    return findings(alone.state, settled, alone.settings, plans, judged, hot, alone.earlier, advised_plan)
 
 
 def _options(

@@ -55,6 +55,9 @@ def throughput_bytes_per_s(traffic: Floats) -> Floats:
 
 HIGHEST_FIGURE: Final = 1e15
 """No machine reaches such a usage, or such a rate of messages or bytes; the checks of figures use the same limit."""
+LEAST_CPU: Final = 1e-3
+"""Points of one core. A broker's first sample shows less: all it used so far, divided by the time since 1970
+(`LinuxBrokerHostUsageImpl.lastCollection`)."""
 
 
 def possible(figures: Floats, lowest: Floats | float = 0.0) -> Booleans:

@@ -22,6 +22,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import (
     CPU,
+    LEAST_CPU,
     ClusterState,
     Floats,
     Indices,
@@ -42,9 +43,6 @@ SHORTLY_MS: Final = 150_000
 """The CPU sample may not show yet that the rate has changed since a report this long ago or less: two samples."""
 DEFAULT_RATIO: Final = 0.05
 """Base of a broker about which nothing else is known, as a share of its CPU: what an idle broker of 4.0.8 used."""
-LEAST_CPU: Final = 1e-3
-"""Points of one core. A broker's first sample shows less: all it used so far, divided by the time since 1970
-(`LinuxBrokerHostUsageImpl.lastCollection`)."""
 _STUDENT_T: Final = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 """Student's t by degrees of freedom from 1 on: 95 % of all estimates are within as many standard errors. The last one
 counts for more degrees, too."""

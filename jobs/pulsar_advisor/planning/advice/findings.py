@@ -13,6 +13,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     BANDWIDTH_IN,
     BANDWIDTH_OUT,
     CPU,
+    LEAST_CPU,
     NO_ROW,
     RESOURCE_NAMES,
     ClusterState,
@@ -21,7 +22,6 @@ from pulsar_advisor.model.cluster.cluster_state import (
 )
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
-from pulsar_advisor.model.load.base_load import LEAST_CPU, base_load, with_usage_of_rates
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_first, deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.plan import Plan, Step
@@ -32,7 +32,7 @@ from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.vain_splits import is_in_vain
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals
-from pulsar_advisor.planning.usage.hot_topics import hot_topics
+from pulsar_advisor.planning.usage.hot_topics import HotTopic
 
 _HOT_TOPICS_NAMED: Final = 3
 
@@ -59,24 +59,24 @@ class Finding:
 
 def findings(
     state: ClusterState,
+    settled: ClusterState,
     resolved: ResolvedSettings,
     plans: Sequence[Plan],
     judged: Coverage,
+    hot: Sequence[HotTopic],
     earlier: Sequence[ClusterState] = (),
     advised: Plan | None = None,
 ) -> tuple[Finding, ...]:
     """What matters besides the advice and the coverage, most important first; at least one if a broker is fit.
 
-    `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal. `earlier` are the fit
-    parts of earlier states: what they show of the usage counts here as it does in plans. `advised`: the plan that the
-    advice is about.
+    `settled` is the fit part of the state with the usage that plans start from, and `hot` its hot topics. `plans` are
+    those of the cluster's own strategies, for unloads and for splits, or of the goal. `earlier` are the fit parts of
+    earlier states. `advised`: the plan that the advice is about.
     """
     settings = resolved.values
     of_plans = dict.fromkeys(caveat for plan in plans for caveat in plan.decision.caveats)
     found = [Finding("warning", caveat) for caveat in (*resolved.caveats, *of_plans)]
     fit = fit_part(state)
-    base = base_load(fit, earlier)
-    settled = with_usage_of_rates(fit, earlier, base)
     if "topic_traffic" in state.missing:
         found.append(_no_topics_read(fit))
     found += _lost_brokers(state, earlier)
@@ -93,7 +93,6 @@ def findings(
         found.append(Finding("warning", unknown))
     if (forbidden := _forbidden(fit, settings)) is not None:
         found.append(forbidden)
-    hot = hot_topics(settled, settings, base)
     found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
         need = "needs" if more == 1 else "need"

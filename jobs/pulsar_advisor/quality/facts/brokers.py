@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE
+from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE, LEAST_CPU
 from pulsar_advisor.quality.facts.figures import COUNTS, FIGURES, HIGHEST_COUNT, impossible, missing, with_moved
 from pulsar_advisor.tables.columns import RESOURCES
 from pulsar_advisor.tables.frames import few_rows, in_session
@@ -119,9 +119,8 @@ def facts_of_brokers(
                     f"if({every_bundle} and report_source = 'load_report', bundles = listed_bundles "
                     f"and {' and '.join(f'{count} = {summed(count)}' for count in COUNTS)}, null)"
                 ),
-                # A broker's first sample divides what it used by the time since 1970.
                 "cpu_is_measured": sf.expr(
-                    "if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > 0.001, null)"
+                    f"if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > {LEAST_CPU}, null)"
                 ),
                 **percents,
                 "other_load_manager": sf.expr("nullif(load_manager_class_name, common_load_manager_class_name)"),

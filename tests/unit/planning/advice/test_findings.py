@@ -1,5 +1,6 @@
 """The sentences that matter."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,18 +15,31 @@ from pulsar_advisor.model.cluster.cluster_state import (
     IsolationPolicy,
 )
 from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
-from pulsar_advisor.model.plans.plan import StepPrediction
+from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
+from pulsar_advisor.model.plans.plan import Plan, StepPrediction
 from pulsar_advisor.planning.advice.coverage import coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.findings import findings as findings_of
+from pulsar_advisor.planning.proposals.fitness import fit_part
+from pulsar_advisor.planning.usage.hot_topics import hot_topics
 from snapshots import runtime_settings
 from unit.execution.doubles import make_plan, split_step, unload_step
 from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone
 from unit.planning.conftest import MIB
 
 
-def findings(state: ClusterState, settings: ResolvedSettings) -> tuple[Finding, ...]:
-    return findings_of(state, settings, [], coverage(state, settings.values))
+def findings(
+    state: ClusterState,
+    settings: ResolvedSettings,
+    plans: Sequence[Plan] = (),
+    earlier: Sequence[ClusterState] = (),
+    advised: Plan | None = None,
+) -> tuple[Finding, ...]:
+    fit = fit_part(state)
+    base = base_load(fit, earlier)
+    settled = with_usage_of_rates(fit, earlier, base)
+    hot = hot_topics(settled, settings.values, base)
+    return findings_of(state, settled, settings, plans, coverage(state, settings.values), hot, earlier, advised)
 
 
 def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small_bundles(
@@ -77,7 +91,7 @@ def test_brokers_that_have_gone_since_the_last_snapshot_are_named_first(
     then = replace(
         state, snapshot="20261129T141952Z", brokers=replace(state.brokers, ids=("a:8080", "b:8080", "z:8080"))
     )
-    found = findings_of(state, settings, [], coverage(state, settings.values), [then])
+    found = findings(state, settings, earlier=[then])
     said = "Registered in snapshot 20261129T141952Z, and no longer: z:8080."
     assert found[0] == Finding("warning", said)
 
@@ -92,7 +106,7 @@ def test_no_broker_is_called_gone_that_was_not_registered_before_or_if_none_is_k
     )
     if none_now:
         state.brokers.available[:] = False
-    found = findings_of(state, settings, [], coverage(state, settings.values), [then])
+    found = findings(state, settings, earlier=[then])
     assert not [finding for finding in found if "no longer" in finding.sentence]
 
 
@@ -163,7 +177,7 @@ def test_a_broker_that_is_overloaded_between_the_steps_is_named(
         unload_step(1, predicted=StepPrediction(brokers={"a:8080": between, "b:8080": 0.4})),
         unload_step(2, predicted=StepPrediction(brokers={"a:8080": 0.5, "b:8080": 0.5})),
     ]
-    found = findings_of(state, settings, [], coverage(state, settings.values), advised=make_plan(steps))
+    found = findings(state, settings, advised=make_plan(steps))
     assert [one.sentence for one in found if "of the advised plan" in one.sentence] == said
 
 
@@ -296,7 +310,7 @@ def test_a_bundle_is_not_blamed_for_what_it_has_none_of(state: ClusterState, set
 def test_a_split_that_cannot_be_carried_out_is_not_asked_for(state: ClusterState, settings: ResolvedSettings) -> None:
     waits = {"executable": False, "not_executable_because": "a controller is about to split a segment in it"}
     plan = make_plan([split_step(1).model_copy(update=waits)])
-    found = findings_of(state, settings, [plan], coverage(state, settings.values))
+    found = findings(state, settings, [plan])
     assert not [one for one in found if "should be split" in one.sentence]
 
 
@@ -304,5 +318,5 @@ def test_a_split_that_cannot_be_carried_out_is_not_asked_for(state: ClusterState
 def test_splits_are_one_sentence(state: ClusterState, settings: ResolvedSettings, number: int, more: str) -> None:
     plan = make_plan([split_step(step) for step in range(1, number + 1)])
     first = plan.steps[0]
-    found = findings_of(state, settings, [plan], coverage(state, settings.values))
+    found = findings(state, settings, [plan])
     assert f"{first.bundle_name}{more} should be split: {first.reason}." in [one.sentence for one in found]
