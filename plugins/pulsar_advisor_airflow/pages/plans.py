@@ -35,7 +35,7 @@ from pulsar_advisor_airflow.pages.places import ledger_if_any, root_of
 
 @dataclass(frozen=True)
 class ReportOption:
-    """One option of a report, and the state of its plan; None if it has none, or nobody has proposed it."""
+    """One option of a report, and the state of its plan; None if it has none, or one that wasn't proposed."""
 
     row: OptionRow
     state: PlanStateName | None
@@ -62,11 +62,11 @@ class PlanContent:
     plan: Plan
     digest: str
     state: PlanStateName | None
-    """None: nobody has proposed it."""
+    """None: it wasn't proposed."""
     why_not: str
     """Why it can't be proposed (again); empty if it can."""
     outdated: str
-    """Why nobody would be asked about it, with the maximum age that the form begins with; empty if somebody would."""
+    """Why it would be refused as too old, with the form's own maximum age; empty if it wouldn't."""
     later_run: Run | None
     """As in `ReportContent`."""
     steps: Part[tuple[int | None, Step]]

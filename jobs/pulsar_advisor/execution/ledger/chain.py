@@ -55,7 +55,7 @@ def row_hash(row: Mapping[str, Value]) -> str:
 def _hash_if_any(row: Mapping[str, Value]) -> str:
     try:
         return row_hash(row)
-    except CanonicalizationError:  # an infinite fraction, for one: nobody recorded a hash of it
+    except CanonicalizationError:  # such as an infinite fraction, of which no release has recorded a hash
         return ""
 
 

@@ -47,7 +47,8 @@ def advice_sentence(
         sentence = plan_sentence(plan, floor_ratio)
         if plan.unloads:
             return sentence
-        return f"{f'{uneven} ' * (uneven is not None)}{sentence}{_what_else(None, by_itself)}"
+        first = "" if uneven is None else f"{uneven} "
+        return f"{first}{sentence}{_what_else(None, by_itself)}"
     if none_judged(scores, refusals):
         lack = f"{refusals[0].missing} is missing ({refusals[0].reason})" if refusals else str(scores[0].error)
         return f"No unload can be judged: {lack.removesuffix('.')}."

@@ -10,7 +10,6 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.splitting.cluster_bundles import bundle_topics
 from pulsar_advisor.splitting.even_cut import LEAST_RELIEF, NoCut, even_cut
-from pulsar_advisor.splitting.limits import SplitLimits
 
 
 def only_splits_in_vain(plan: Plan, state: ClusterState, settings: LoadBalancerSettings) -> bool:
@@ -30,9 +29,10 @@ def is_in_vain(split: Step, state: ClusterState, settings: LoadBalancerSettings)
     topics = bundle_topics(state, rows[0]) if rows else None
     if topics is None:  # a part of another split, or not known
         return False
-    limits = SplitLimits.from_settings(settings, bandwidth_bits=64)
-    clients = int(bundles.producers[rows[0]] + bundles.consumers[rows[0]])
-    if bundles.topics[rows[0]] > limits.topics or 0 < limits.sessions < clients:
+    clients = bundles.producers[rows[0]] + bundles.consumers[rows[0]]
+    if bundles.topics[rows[0]] > settings.load_balancer_namespace_bundle_max_topics:
+        return False
+    if 0 < settings.load_balancer_namespace_bundle_max_sessions < clients:
         return False
     cut = even_cut(topics)
     return isinstance(cut, NoCut) and cut.hottest_share > 1.0 - LEAST_RELIEF
