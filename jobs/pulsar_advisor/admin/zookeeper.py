@@ -119,8 +119,7 @@ class ZooKeeperConnection(BaseModel):
         """See `StoreConnection`."""
         client = self.client()
         try:
-            client.start_async().wait(self.timeout_s)
-            if not client.connected:
+            if not client.start_async().wait(self.timeout_s):
                 what = f"no session within {self.timeout_s:g} s: check hosts, port and firewall"
                 if self.tls:
                     what += ", that it is the secure port, and the certificates on both sides"

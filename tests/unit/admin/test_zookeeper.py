@@ -217,13 +217,16 @@ def test_an_answer_that_can_not_be_parsed_is_not_printed(monkeypatch: pytest.Mon
 
     def answer() -> None:
         with suppress(OSError), server.accept()[0] as peer:
+            peer.recv(4096)
             begun = struct.pack(">iiqi16s?", 0, 10_000, 5, 16, b"", False)
-            peer.sendall(struct.pack(">i", len(begun)) + begun + struct.pack(">i", 2) + b"xx")
+            peer.sendall(struct.pack(">i", len(begun)) + begun)
+            peer.recv(4096)  # the session has begun: only now may it break
+            peer.sendall(struct.pack(">i", 2) + b"xx")
             has_ended.wait(10)
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=answer, daemon=True).start()
-        connection = ZooKeeperConnection(hosts=f"127.0.0.1:{server.getsockname()[1]}", timeout_s=0.5)
+        connection = ZooKeeperConnection(hosts=f"127.0.0.1:{server.getsockname()[1]}", timeout_s=10)
         with pytest.raises(ClusterUnreachable, match="reading /x failed"), connection.session() as store:
             list(store.children(["/x"]))
         has_ended.set()
