@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Brokers, Bundles, ClusterState, Namespaces, Topics
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.placement.registry import load as load_placement

@@ -25,7 +25,7 @@ from bench_engine import BUNDLES_PER_NAMESPACE, NOW_MS, cluster, fastest_ms, pea
 
 from parity.java_classes import java_command, java_environment, sources_for
 from pulsar_advisor.model.cluster.cluster_state import FIGURES, RESOURCES, ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.shedding.registry import load as load_shedder
 from pulsar_advisor.splitting.bundle_splitter_task import select
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of, reported_bundles

@@ -9,7 +9,9 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import FIGURES, RESOURCES, Floats, rate_per_s
 from pulsar_advisor.model.cluster.namespaces import bundle_namespace, is_never_shed
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, behaviour_of, is_known, resolve_settings
+from pulsar_advisor.model.configuration.defaults import behaviour_of, is_known
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
 from pulsar_advisor.model.load.load_data import (
     BrokerLoad,

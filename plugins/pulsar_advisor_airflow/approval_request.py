@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.execution.consent.approval import NOTHING_BEFORE, Before
 from pulsar_advisor.execution.run.pace import sent_in_order
-from pulsar_advisor.model.configuration.settings import newer_than_known
+from pulsar_advisor.model.configuration.defaults import newer_than_known
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.model.text.plain_text import plain

@@ -23,7 +23,7 @@ from corruptions.one_value import ABSENT
 from corruptions.victims import Victims
 from pulsar_advisor.admin.read_client import Leader
 from pulsar_advisor.capture import documents as read
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, field_of
+from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, LoadBalancerSettings
 
 Change = Callable[[Any], Any]
 
@@ -307,7 +307,7 @@ def _of_settings(victims: Victims) -> Iterator[Corruption]:
         return apply
 
     for key in SETTINGS:
-        annotation = LoadBalancerSettings.model_fields[field_of(key)].annotation
+        annotation = LoadBalancerSettings.model_fields[FIELD_OF_KEY[key]].annotation
         for kind, text in _OF_SETTING[annotation].items():  # type: ignore[index]
             yield Corruption("modular", "settings", key, kind, at_all_brokers(key, text))
             if kind in _OF_DYNAMIC:

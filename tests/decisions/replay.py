@@ -19,7 +19,8 @@ import numpy as np
 
 from decisions.recording import RECORDINGS, Cycle, Recording, read_recording
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, rate_per_s
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import usage_ratios

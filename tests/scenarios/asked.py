@@ -13,7 +13,8 @@ from functools import cached_property
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.lint.judge import FindingWithEffect, LintFinding, judge, proposals
 from pulsar_advisor.lint.rule import Case
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of

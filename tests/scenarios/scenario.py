@@ -26,7 +26,8 @@ import yaml
 from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, contains, format_range, topic_hash
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from states import BrokerRow, BundleRow, cluster_state
 
 FOLDER = Path(__file__).parent / "clusters"

@@ -10,7 +10,8 @@ import pytest
 
 from harness.record_scalable import AFTER, BEFORE, CLUSTER_OF_RECORDING, COLD, HOT, RECORDED
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.planning.usage.scalable_topics import awaited_split
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.archive import import_snapshot

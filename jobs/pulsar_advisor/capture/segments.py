@@ -20,7 +20,7 @@ from pulsar_advisor.admin.read_client import SCALABLE_TOPICS_SINCE, ReadClient, 
 from pulsar_advisor.capture.documents import AllowList, Count, Number, Text
 from pulsar_advisor.capture.session import Session
 from pulsar_advisor.capture.surfaces import BrokerFacts, Line
-from pulsar_advisor.model.configuration.settings import release_number
+from pulsar_advisor.model.configuration.releases import release_number
 from pulsar_advisor.model.text.plain_text import plain
 
 SURFACE: Final = "segments"

@@ -31,7 +31,9 @@ from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.cluster.namespaces import has_three_parts
 from pulsar_advisor.model.configuration.class_names import simple_name
-from pulsar_advisor.model.configuration.settings import release_number, setting_value, storable
+from pulsar_advisor.model.configuration.defaults import storable
+from pulsar_advisor.model.configuration.releases import release_number
+from pulsar_advisor.model.configuration.resolved_settings import setting_value
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.reader import reader

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulsar_advisor.documents.broker_tables import Figure, Overall
-from pulsar_advisor.model.configuration.settings import setting_value
+from pulsar_advisor.model.configuration.resolved_settings import setting_value
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.monitor.tables import OVERALL_HEADINGS, SYSTEM, BrokerLoad, ClusterLoad, broker_rows, notes, overall
 from pulsar_advisor.reporting.figures import moment

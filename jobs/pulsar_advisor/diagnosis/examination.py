@@ -35,7 +35,8 @@ from pulsar_advisor.capture.session import identify_in
 from pulsar_advisor.capture.surfaces import load_manager_kind
 from pulsar_advisor.capture.system_topics import refusal
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
-from pulsar_advisor.model.configuration.settings import release_number, storable
+from pulsar_advisor.model.configuration.defaults import storable
+from pulsar_advisor.model.configuration.releases import release_number
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 
 P = ParamSpec("P")

@@ -10,7 +10,8 @@ from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_mana
 from pulsar_advisor.diagnosis.examination import Examination, Lack
 from pulsar_advisor.documents.diagnosis import Diagnosis, Row, Status
 from pulsar_advisor.model.configuration.class_names import simple_name
-from pulsar_advisor.model.configuration.settings import OF_THE_HOST, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import OF_THE_HOST
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count, some_of

@@ -6,7 +6,8 @@ from typing import Final
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
 from pulsar_advisor.model.configuration.class_names import pairing_key
-from pulsar_advisor.model.configuration.settings import OF_THE_HOST, SETTING_KEYS, setting_value
+from pulsar_advisor.model.configuration.resolved_settings import setting_value
+from pulsar_advisor.model.configuration.settings import OF_THE_HOST, SETTING_KEYS
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.filters import semantic_version

@@ -9,7 +9,7 @@ import numpy as np
 from pulsar_advisor.lint.rule import Case, Violation, rule
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.configuration.class_names import PACKAGE, pairing_key, simple_name
-from pulsar_advisor.model.configuration.settings import why_not_modular
+from pulsar_advisor.model.configuration.resolved_settings import why_not_modular
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 

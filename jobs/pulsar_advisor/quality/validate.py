@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.validation import Cell, CheckResult
-from pulsar_advisor.model.configuration.settings import setting_value
+from pulsar_advisor.model.configuration.resolved_settings import setting_value
 from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor.quality.checks import Check, Expectation, checks_of, suites
 from pulsar_advisor.quality.facts.facts import facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pulsar_advisor.documents.recommendation import Foresight
-from pulsar_advisor.model.configuration.settings import takes_effect_at_once
+from pulsar_advisor.model.configuration.defaults import takes_effect_at_once
 from pulsar_advisor.planning.advice.compare import Cost
 from pulsar_advisor.planning.advice.options import Balancing
 from pulsar_advisor.recommendation.endings import ending, may

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.documents.simulation import SimulatedScore
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by

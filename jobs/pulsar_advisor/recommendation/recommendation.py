@@ -10,7 +10,7 @@ import numpy as np
 
 from pulsar_advisor.documents.recommendation import Advice, Combination, Foresight, Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.goal import ROLL

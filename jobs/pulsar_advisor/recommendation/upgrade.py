@@ -10,7 +10,9 @@ from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore
 from pulsar_advisor.documents.upgrade import Balancer, UpgradePreview
 from pulsar_advisor.model.bounds import CYCLES, DEFAULT_CYCLES, SEED, SEEDS
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings, newer_than_known
+from pulsar_advisor.model.configuration.defaults import newer_than_known
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.text.some_of import count, some_of

@@ -13,7 +13,7 @@ from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.lint.judge import LintFinding, proposals
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, throughput_bytes_per_s
-from pulsar_advisor.model.configuration.settings import behaviour_of
+from pulsar_advisor.model.configuration.defaults import behaviour_of
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import Plan, PlannedSetting, digest_of
 from pulsar_advisor.model.strategy.entry import combination

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by, would_pulsar_act
 from pulsar_advisor.planning.questions.explain import Kind, explain
 from pulsar_advisor.planning.requests.request import Request

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from pulsar_advisor.lint.judge import FindingWithEffect, judge, proposals
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.simulation.trials import trials
 from pulsar_advisor.storage.results import validation_if_any

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.lint.judge import judge
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of

@@ -11,7 +11,8 @@ from upath import UPath
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.lint.judge import judge
-from pulsar_advisor.model.configuration.settings import SETTING_KEYS, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS
 from pulsar_advisor.model.plans.plan import PlannedSetting
 from pulsar_advisor.model.release import running_release
 from pulsar_advisor.planning.plans.drift import drift

@@ -13,7 +13,8 @@ from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.lint.judge import LintFinding, judge
 from pulsar_advisor.lint.rule import Case
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import SETTING_KEYS, ResolvedSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS
 from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade, settings_upgrade
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest, upgrade_preview
 from pulsar_advisor.storage.files import write_file

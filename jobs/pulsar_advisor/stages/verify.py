@@ -9,7 +9,7 @@ from typing import Final
 from pulsar_advisor.documents.verify_result import VerifyResult
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.verify import require_later, settle_s, settled_run, verify_plan
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.results import read_manifest

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from pulsar_advisor.lint.rule import Case
 from pulsar_advisor.model.bounds import HISTORY
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, WantedView
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.load.next_publication import with_due_reports
 from pulsar_advisor.model.load.recent_unloads import as_the_leader_remembers

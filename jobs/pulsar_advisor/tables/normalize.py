@@ -17,7 +17,7 @@ from upath import UPath
 from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
-from pulsar_advisor.model.configuration.settings import setting_value
+from pulsar_advisor.model.configuration.resolved_settings import setting_value
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.load.next_publication import unprompted_report_ms
 from pulsar_advisor.storage.root import Root

@@ -12,7 +12,7 @@ from typing import Any
 import zstandard
 from werkzeug import Response
 
-from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS
+from pulsar_advisor.model.configuration.defaults import ALLOWED_KEYS
 from web_server import HTTPServer
 
 RECORDED = Path(__file__).parents[2] / "data" / "recorded"

@@ -17,7 +17,7 @@ from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.execution.verify import settle_s, verify_plan
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from states import BrokerRow, BundleRow, cluster_state

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulsar_advisor.lint.rule import Case
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from states import BrokerRow, BundleRow, cluster_state
 
 PACKAGE = "org.apache.pulsar.broker.loadbalance.impl."

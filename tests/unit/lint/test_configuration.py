@@ -4,7 +4,7 @@ import pytest
 
 from pulsar_advisor.lint import configuration
 from pulsar_advisor.lint.rule import Rule
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from states import BrokerRow
 from unit.lint.cases import case
 

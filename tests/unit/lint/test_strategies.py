@@ -1,7 +1,8 @@
 import pytest
 
 from pulsar_advisor.lint import configuration, strategies
-from pulsar_advisor.model.configuration.settings import resolve_settings, texts_of
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import texts_of
 from states import BundleRow
 from unit.lint.cases import PACKAGE, case
 

@@ -5,7 +5,8 @@ import pytest
 
 from pulsar_advisor.lint import thresholds
 from pulsar_advisor.lint.rule import Rule
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.planning.questions.explain import explain
 from pulsar_advisor.planning.requests.request import Request
 from states import BrokerRow, BundleRow

@@ -13,7 +13,7 @@ from captures import capture
 from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.monitor.loads import load_now, planned_usage, watched
 from pulsar_advisor.monitor.tables import ClusterLoad, broker_tables, overall

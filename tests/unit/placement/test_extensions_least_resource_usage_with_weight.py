@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.placement.extensions_least_resource_usage_with_weight import Memory, choose, observe
 from states import BrokerRow, cluster_state
 

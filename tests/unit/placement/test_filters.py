@@ -8,7 +8,8 @@ import pytest
 
 from conformance import codes
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.anti_affinity import counts_of
 from pulsar_advisor.placement.filters import (

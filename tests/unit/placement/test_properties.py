@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.strategy.memory import NoMemory
 from pulsar_advisor.placement.registry import PLACEMENTS, load
 from states import cluster_state

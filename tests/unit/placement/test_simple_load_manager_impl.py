@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import RESOURCES, ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.placement.simple_load_manager_impl import Memory, choose, final_rank, observe
 from states import QUARTERS, BrokerRow, BundleRow, cluster_state
 

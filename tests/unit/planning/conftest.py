@@ -3,7 +3,7 @@
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 MIB = 1024.0 * 1024.0

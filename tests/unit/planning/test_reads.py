@@ -9,7 +9,8 @@ import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.cluster.inputs import EVERY_STEP_READS, INPUTS, Input
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy.entry import Strategy
 from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.placement import registry as placements

@@ -8,7 +8,8 @@ import pytest
 
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.planning.advice.compare import Score, score

@@ -11,7 +11,8 @@ from pulsar_advisor.documents.simulation import SimulatedScore
 from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.model.bounds import DEFAULT_CYCLES
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import SETTING_KEYS, LoadBalancerSettings, resolve_settings, text_of
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS, LoadBalancerSettings, text_of
 from pulsar_advisor.model.configuration.upgrade import settings_upgrade
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest, upgrade_preview

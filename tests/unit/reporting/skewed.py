@@ -19,7 +19,7 @@ from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.cluster.bundle_range import format_range
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.cluster.inputs import Input
-from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, PlannedSetting, digest_of, file_name

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import replace
 
 from pulsar_advisor.documents.recommendation import Advice
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.model.strategy.decision import Split

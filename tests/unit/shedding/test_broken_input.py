@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.shedding.cycle import SteadyState, steady_state
 from pulsar_advisor.shedding.registry import SHEDDERS, load

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance import fixture, moves_of, state_of, vectors
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.shedding.cycle import steady_state
 from pulsar_advisor.shedding.registry import SHEDDERS, load
 

@@ -10,7 +10,7 @@ import pytest
 
 from conformance import codes, fixture, moves_of, state_of
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.shedding.minimal_move_shedder import Memory, decide, observe

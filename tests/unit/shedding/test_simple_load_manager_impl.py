@@ -9,7 +9,7 @@ import pytest
 
 from conformance import codes
 from pulsar_advisor.model.cluster.cluster_state import RESOURCES, ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.shedding.simple_load_manager_impl import Memory, decide, observe
 from states import BrokerRow, BundleRow, cluster_state
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from conformance import codes
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.extensible_load import ExtensibleLoad, TopBundle
 from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.shedding.transfer_shedder import Memory, decide

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.load.averages import LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.reports import Reports

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.plans.build_plan import build_plan

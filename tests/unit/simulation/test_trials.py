@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.simulation.foresight import left_alone
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score

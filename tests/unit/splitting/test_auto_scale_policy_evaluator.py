@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.splitting.auto_scale_policy_evaluator import splits_by_itself
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from pulsar_advisor.model.cluster.bundle_range import topic_hash
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, bundle_topics, reported_bundles
 from states import WHOLE, BrokerRow, BundleRow, cluster_state

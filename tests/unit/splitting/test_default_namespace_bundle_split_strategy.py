@@ -7,7 +7,7 @@ import pytest
 
 from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.strategy.decision import SplittingDecision
 from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.default_namespace_bundle_split_strategy import (

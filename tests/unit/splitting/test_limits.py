@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.splitting.limits import REASONS, BundleFigures, SplitLimits, excess, rank_within, sessions_of
 from unit.splitting.bundle_figures import figures
 

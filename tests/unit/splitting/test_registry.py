@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.configuration.settings import SETTING_KEYS, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.splitting.registry import (
     SPLIT_ALGORITHMS,

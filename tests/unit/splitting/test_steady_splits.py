@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.splitting.steady_splits import steady_splits
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 

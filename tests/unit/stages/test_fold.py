@@ -17,7 +17,8 @@ from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
 from pulsar_advisor.history.day import fold as fold_tables
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
-from pulsar_advisor.model.configuration.settings import resolve_settings, texts_of
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import texts_of
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.stages.fold import fold_until
 from pulsar_advisor.stages.fold import run as fold

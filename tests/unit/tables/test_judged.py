@@ -12,7 +12,7 @@ import pytest
 import documents
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.requests.request import Request

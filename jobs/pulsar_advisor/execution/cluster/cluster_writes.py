@@ -34,7 +34,8 @@ from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split
 from pulsar_advisor.model.cluster.bundle_range import contains, parse_range, topic_hash
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS, simple_name
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings, setting_value
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings, setting_value
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.text.plain_text import plain

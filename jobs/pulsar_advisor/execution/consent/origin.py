@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pulsar_advisor.execution.ledger.tables import Seal
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of, dump_plan
 from pulsar_advisor.planning.plans.build_plan import build_plan

@@ -12,16 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
-from pulsar_advisor.model.configuration.settings import (
-    SETTING_KEYS,
-    LoadBalancerSettings,
-    ResolvedSettings,
-    field_of,
-    is_deprecated,
-    is_later,
-    resolve_settings,
-    text_of,
-)
+from pulsar_advisor.model.configuration.defaults import is_deprecated
+from pulsar_advisor.model.configuration.releases import is_later
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, SETTING_KEYS, LoadBalancerSettings, text_of
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.load.resource_usage import HEAP_WEIGHT, counts_heap
 
@@ -118,8 +112,8 @@ def settings_upgrade(
 
 
 def _differ(key: str, one: LoadBalancerSettings, other: LoadBalancerSettings) -> bool:
-    return bool(getattr(one, field_of(key)) != getattr(other, field_of(key)))
+    return bool(getattr(one, FIELD_OF_KEY[key]) != getattr(other, FIELD_OF_KEY[key]))
 
 
 def _text(key: str, values: LoadBalancerSettings) -> str:
-    return text_of(getattr(values, field_of(key)))
+    return text_of(getattr(values, FIELD_OF_KEY[key]))

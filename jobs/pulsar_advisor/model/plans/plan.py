@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Literal, NamedTuple, TypedDict, get_args
 import msgspec
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from pulsar_advisor.model.configuration.settings import WHAT_IF
+from pulsar_advisor.model.configuration.resolved_settings import WHAT_IF
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.plans.canonical_json import CanonicalizationError, Json, joined, members
 from pulsar_advisor.model.plans.goal import Goal

@@ -21,7 +21,8 @@ from pulsar_advisor.model.cluster.cluster_state import (
     throughput_bytes_per_s,
 )
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_first, deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.plan import Plan, Step

@@ -9,7 +9,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import CPU, ClusterState, Floats, throughput_bytes_per_s
 from pulsar_advisor.model.cluster.inputs import EVERY_STEP_READS
-from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load, with_usage_of_rates
 from pulsar_advisor.model.plans.plan import Identity, Plan, PlanDecision, PlanInputs, PlannedBase, Prediction
 from pulsar_advisor.model.strategy.decision import Figure

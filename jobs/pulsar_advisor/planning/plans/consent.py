@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pulsar_advisor.model.configuration.settings import setting_value
+from pulsar_advisor.model.configuration.resolved_settings import setting_value
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.model.text.some_of import count

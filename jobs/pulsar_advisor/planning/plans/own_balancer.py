@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.planning.proposals.configured import configured_of
 

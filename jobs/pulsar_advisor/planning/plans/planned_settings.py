@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pulsar_advisor.model.configuration.settings import ResolvedSettings, text_of
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
+from pulsar_advisor.model.configuration.settings import text_of
 from pulsar_advisor.model.plans.plan import PlannedSetting
 from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.plans.deciding import deciding

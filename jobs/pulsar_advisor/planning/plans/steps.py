@@ -12,7 +12,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.bundle_range import format_range
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Floats, rate_per_s, throughput_bytes_per_s
-from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import Expectation, Step, StepPrediction
 from pulsar_advisor.model.strategy.decision import Split

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pulsar_advisor.model.configuration.settings import newer_than_known
+from pulsar_advisor.model.configuration.defaults import newer_than_known
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome, outcome_sentence
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, LoadManagerKind
 from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, is_known
+from pulsar_advisor.model.configuration.defaults import is_known
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.strategy.outcomes import Outcomes, vocabulary

@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, ClusterState
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, what_if_value
+from pulsar_advisor.model.configuration.setting_texts import what_if_value
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, overridden_bandwidth_limit_kbit_per_s
 from pulsar_advisor.placement import filters

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.documents.manifest import Manifest
-from pulsar_advisor.model.configuration.settings import setting_value
+from pulsar_advisor.model.configuration.resolved_settings import setting_value
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.quality.facts.brokers import facts_of_brokers, with_served
 from pulsar_advisor.quality.facts.bundles import facts_of_bundles

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.model.configuration.settings import setting_value
+from pulsar_advisor.model.configuration.resolved_settings import setting_value
 from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.settings_inputs import SettingsInputs
 

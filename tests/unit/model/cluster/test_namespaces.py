@@ -13,7 +13,7 @@ from pulsar_advisor.model.cluster.namespaces import (
     kind_of,
     require_namespace,
 )
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.errors import DataNotFit
 
 OLD, NEW = resolve_settings("4.0.8").values, resolve_settings("4.2.4").values

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
-from pulsar_advisor.model.configuration.settings import SETTING_KEYS, resolve_settings, text_of
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS, text_of
 from pulsar_advisor.model.configuration.upgrade import UpgradedSetting, settings_upgrade
 from pulsar_advisor.model.errors import UsageError
 

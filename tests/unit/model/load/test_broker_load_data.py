@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.load.broker_load_data import fresh_records, updated
 
 SETTINGS = resolve_settings("4.0.8", {"loadBalancerHistoryResourcePercentage": "0.75"}).values

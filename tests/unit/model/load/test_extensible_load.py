@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy, PublishedLoad
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.load.extensible_load import extensible_load
 from pulsar_advisor.model.load.top_bundles import stats_of, top_bundles
 from states import LOWER_HALF, UPPER_HALF, BrokerRow, BundleRow, cluster_state

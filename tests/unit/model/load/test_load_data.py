@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.load.load_data import (
     Exclusion,
     LoadData,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, PublishedLoad
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.load.extensible_load import extensible_load
 from pulsar_advisor.model.load.next_publication import at_next_cycle, next_cycle_at_ms, with_due_reports
 from states import WHOLE, BrokerRow, BundleRow, cluster_state

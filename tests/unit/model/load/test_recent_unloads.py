@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.load.recent_unloads import as_the_leader_remembers, recently_unloaded
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 

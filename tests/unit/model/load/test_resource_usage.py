@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import RESOURCES
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import (
     maximum,
     overload_usage,

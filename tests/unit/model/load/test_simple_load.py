@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import MEMORY, NO_ROW, ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.load.simple_load import simple_load
 from states import LOWER_HALF, UPPER_HALF, BrokerRow, BundleRow, cluster_state
 

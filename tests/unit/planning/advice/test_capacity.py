@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pulsar_advisor.model.cluster.cluster_state import CPU, DIRECT_MEMORY, ClusterState, IsolationPolicy
-from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
 from pulsar_advisor.planning.usage.hot_topics import HotTopic
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW, ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
 from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone
 from unit.planning.conftest import MIB

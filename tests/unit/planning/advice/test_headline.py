@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan
 from pulsar_advisor.model.strategy.decision import Split

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.planning.advice.vain_splits import only_splits_in_vain
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 from unit.execution.doubles import make_plan, split_step, unload_step

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.planning.kinds.goal import resolved_goal

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, PublishedLoad
-from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import DEFAULT_RATIO
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.model.strategy.decision import Split

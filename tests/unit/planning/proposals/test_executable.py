@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.proposals.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.proposals.proposal import Move

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.planning.proposals.replay import replay
 from pulsar_advisor.shedding import registry
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Indices, IsolationPolicy, LoadManagerKind
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy.decision import PlacementDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, yes

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
-from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.placement.filters import placement_facts
 from pulsar_advisor.planning.proposals.views import observed
 from pulsar_advisor.shedding import registry

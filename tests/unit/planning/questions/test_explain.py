@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.questions.explain import SHOWN, Explanation, Kind, Link, explain

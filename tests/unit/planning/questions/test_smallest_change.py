@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.configuration.settings import field_of, resolve_settings, what_if_value
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.setting_texts import what_if_value
+from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.memory import MOST_CYCLES
 from pulsar_advisor.planning.questions.smallest_change import Change, sensible_range, smallest_changes
@@ -76,7 +78,8 @@ def test_only_values_worth_setting_are_found(key: str, release: str) -> None:
     tried: list[str] = []
     own = resolve_settings(release).values
     smallest_changes(own, [key], ("t/n",), lambda _, text: bool(tried.append(text)))
-    if not isinstance(getattr(own, field_of(key)), int | float) or isinstance(getattr(own, field_of(key)), bool):
+    value = getattr(own, FIELD_OF_KEY[key])
+    if not isinstance(value, int | float) or isinstance(value, bool):
         return
     low, high = sensible_range(key, own)
     assert all(low <= float(text) <= high for text in tried)

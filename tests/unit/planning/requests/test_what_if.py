@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import RESOURCES, ClusterState, LoadManagerKind, PublishedLoad
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS

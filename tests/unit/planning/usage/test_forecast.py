@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.planning.usage.forecast import Outlook, forecast

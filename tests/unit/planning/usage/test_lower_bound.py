@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import CPU, ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load
 from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.simulation.cluster import SimulatedCluster

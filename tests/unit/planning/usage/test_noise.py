@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO, NoiseFloor, noise_floor
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.planning.usage.scalable_topics import awaited_split, cure, not_simulated
 from states import BrokerRow, BundleRow, cluster_state
 
