@@ -18,8 +18,9 @@ from pulsar_advisor.model.release import running_release
 from pulsar_advisor.planning.plans.drift import drift
 from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.quality.history import quality_history, started_failing
+from pulsar_advisor.reporting.combinations import shown_combination
 from pulsar_advisor.reporting.forms import Form, rendered
-from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
+from pulsar_advisor.reporting.page import ReportPage, build_page
 from pulsar_advisor.splitting.registry import SPLIT_DECIDERS
 from pulsar_advisor.stages.upgrade import preview_if_any
 from pulsar_advisor.storage.files import write_chunks, write_output

@@ -37,7 +37,8 @@ from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
-from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
+from pulsar_advisor.reporting.combinations import shown_combination
+from pulsar_advisor.reporting.page import ReportPage, build_page
 from pulsar_advisor.tables.outcomes import SCHEMA
 from states import QUARTERS, WHOLE, BrokerRow, BundleRow, cluster_state
 

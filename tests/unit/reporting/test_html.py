@@ -19,7 +19,7 @@ from pulsar_advisor.planning.plans.by_hand import pulsar_admin
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.markdown import render_markdown
-from pulsar_advisor.reporting.page import Fact
+from pulsar_advisor.reporting.provenance import Fact
 from states import QUARTERS
 from unit.reporting.reading import Reading, read
 from unit.reporting.skewed import (
