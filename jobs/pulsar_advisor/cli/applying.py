@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.opened_plans import head_kept, mind_the_guard, opened_plan
-from pulsar_advisor.cli.options import (
-    RESTORE,
-    Connection,
-    Flag,
-    HeadsPlaces,
-    Json,
-    LedgerPlace,
-    Place,
-    PlanName,
-    PolicyFile,
-    Throttle,
-    command,
-)
+from pulsar_advisor.cli.options import Flag, Json, PlanName, Throttle
 from pulsar_advisor.cli.output import (
     GOAL_NOT_REACHED,
     Ended,
@@ -33,6 +21,7 @@ from pulsar_advisor.cli.output import (
     say,
     say_lines,
 )
+from pulsar_advisor.cli.places import RESTORE, Connection, HeadsPlaces, LedgerPlace, Place, PolicyFile, command
 from pulsar_advisor.cli.rendering import apply_lines
 from pulsar_advisor.cli.signals import deferred_signals
 from pulsar_advisor.cli.usage import refuse_together

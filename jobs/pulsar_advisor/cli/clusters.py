@@ -7,8 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Connection, Flag, Json, Place, whole_numbers
+from pulsar_advisor.cli.options import Flag, Json, whole_numbers
 from pulsar_advisor.cli.output import log, print_json, result_of
+from pulsar_advisor.cli.places import Connection, Place
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.storage.root import LATEST
 

@@ -5,20 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from pulsar_advisor.cli.opened_plans import mind_the_guard, opened_plan
-from pulsar_advisor.cli.options import (
-    RESTORE,
-    Comment,
-    Flag,
-    Json,
-    LedgerPlace,
-    Place,
-    PlanName,
-    PolicyFile,
-    Throttle,
-    YourName,
-    command,
-)
+from pulsar_advisor.cli.options import Comment, Flag, Json, PlanName, Throttle, YourName
 from pulsar_advisor.cli.output import print_json, result_of, say, say_lines
+from pulsar_advisor.cli.places import RESTORE, LedgerPlace, Place, PolicyFile, command
 from pulsar_advisor.cli.rendering import plan_lines
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.execution.person import person_on_command_line

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pulsar_advisor.cli.options import Json, Place, SnapshotId, WholeNumber, WholeNumberIfAny
+from pulsar_advisor.cli.options import Json, SnapshotId, WholeNumber, WholeNumberIfAny
 from pulsar_advisor.cli.output import print_json, say_lines
+from pulsar_advisor.cli.places import Place
 from pulsar_advisor.cli.rendering import explanation_lines
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.errors import UsageError

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from pulsar_advisor.admin.home import with_home
-from pulsar_advisor.cli.options import LedgerPlace, Place, PlanName
+from pulsar_advisor.cli.options import PlanName
 from pulsar_advisor.cli.output import log, say
+from pulsar_advisor.cli.places import LedgerPlace, Place
 from pulsar_advisor.model.errors import StorageError
 
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Json, Place, SnapshotId
+from pulsar_advisor.cli.options import Json, SnapshotId
 from pulsar_advisor.cli.output import print_json, say_lines
+from pulsar_advisor.cli.places import Place
 from pulsar_advisor.cli.rendering import restart_lines, scale_lines
 from pulsar_advisor.cli.stages import Making
 from pulsar_advisor.model.bounds import ratio

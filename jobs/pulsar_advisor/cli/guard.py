@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Connection, Json, LedgerPlace, Place, YourName
+from pulsar_advisor.cli.options import Json, YourName
 from pulsar_advisor.cli.output import log, print_json, result_of, say_lines
+from pulsar_advisor.cli.places import Connection, LedgerPlace, Place
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.errors import BalancerStillOff, Refused
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, WholeNumber
+from pulsar_advisor.cli.options import Flag, Json, WholeNumber
 from pulsar_advisor.cli.output import log, print_json, result_of, say, say_lines, timed
+from pulsar_advisor.cli.places import LedgerPlace, Place
 from pulsar_advisor.cli.rendering import difference_lines
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import DEFAULT_DAYS, TREND_DAYS

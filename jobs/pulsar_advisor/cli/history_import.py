@@ -8,8 +8,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Json, LedgerPlace, Place, WholeNumber
+from pulsar_advisor.cli.options import Json, WholeNumber
 from pulsar_advisor.cli.output import log, print_json, say_lines
+from pulsar_advisor.cli.places import LedgerPlace, Place
 from pulsar_advisor.history.exported import labels_of
 from pulsar_advisor.model.bounds import DEFAULT_DAYS, IMPORT_DAYS, IMPORT_STEP, seconds
 from pulsar_advisor.model.errors import UsageError

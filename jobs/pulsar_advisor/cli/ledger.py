@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pulsar_advisor.cli.options import HeadsPlaces, Json, LedgerPlace, Place
+from pulsar_advisor.cli.options import Json
 from pulsar_advisor.cli.output import print_json, result_of, say_lines
+from pulsar_advisor.cli.places import HeadsPlaces, LedgerPlace, Place
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.text.some_of import count
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pulsar_advisor.cli.options import LedgerPlace, Place
 from pulsar_advisor.cli.output import log
+from pulsar_advisor.cli.places import LedgerPlace, Place
 from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.storage.root import Root
 

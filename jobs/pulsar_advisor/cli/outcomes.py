@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.opened_plans import mind_the_guard, opened_plan
-from pulsar_advisor.cli.options import RESTORE, Connection, Json, LedgerPlace, Master, Place, PlanName, command
+from pulsar_advisor.cli.options import Json, Master, PlanName
 from pulsar_advisor.cli.output import log, print_json, result_of, say, say_lines, timed
+from pulsar_advisor.cli.places import RESTORE, Connection, LedgerPlace, Place, command
 from pulsar_advisor.cli.rendering import verify_lines
 from pulsar_advisor.cli.stages import capture_into
 from pulsar_advisor.cli.starting import spark_for

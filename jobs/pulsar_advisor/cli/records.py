@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
-from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, PlanName, command
+from pulsar_advisor.cli.options import Flag, Json, PlanName
 from pulsar_advisor.cli.output import log, print_json, say, say_lines, say_rows
+from pulsar_advisor.cli.places import LedgerPlace, Place, command
 from pulsar_advisor.cli.rendering import event_table, plan_table, run_table
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.storage.root import Root

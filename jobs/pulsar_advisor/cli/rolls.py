@@ -11,22 +11,9 @@ from cyclopts import Parameter
 
 from pulsar_advisor.cli.goals import Broker, Ceiling
 from pulsar_advisor.cli.opened_plans import head_kept, opened_plan
-from pulsar_advisor.cli.options import (
-    RESTORE,
-    Comment,
-    Connection,
-    Flag,
-    HeadsPlaces,
-    Json,
-    LedgerPlace,
-    Master,
-    Place,
-    PlanName,
-    PolicyFile,
-    YourName,
-    command,
-)
+from pulsar_advisor.cli.options import Comment, Flag, Json, Master, PlanName, YourName
 from pulsar_advisor.cli.output import log, print_json, progress, result_of, say_lines
+from pulsar_advisor.cli.places import RESTORE, Connection, HeadsPlaces, LedgerPlace, Place, PolicyFile, command
 from pulsar_advisor.cli.rendering import roll_lines, roll_status_lines
 from pulsar_advisor.cli.signals import deferred_signals
 from pulsar_advisor.cli.stages import Making

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Json, Master, Place, SnapshotId, WholeNumber, WholeNumberIfAny
+from pulsar_advisor.cli.options import Json, Master, SnapshotId, WholeNumber, WholeNumberIfAny
 from pulsar_advisor.cli.output import print_json, result_of, say, say_lines, timed
+from pulsar_advisor.cli.places import Place
 from pulsar_advisor.cli.starting import spark_soon
 from pulsar_advisor.model.bounds import DEFAULT_CYCLES
 from pulsar_advisor.model.errors import DataNotFit

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, SnapshotId, WholeNumberIfAny
+from pulsar_advisor.cli.options import Flag, Json, SnapshotId, WholeNumberIfAny
 from pulsar_advisor.cli.output import print_json, say, say_lines
+from pulsar_advisor.cli.places import LedgerPlace, Place
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.storage.root import LATEST
 

@@ -15,13 +15,10 @@ from cyclopts import Parameter
 
 from pulsar_advisor.admin.home import with_home
 from pulsar_advisor.cli.options import (
-    Connection,
     DetailedExitCode,
     Flag,
     Json,
-    LedgerPlace,
     Master,
-    Place,
     PlanOptions,
     RequestOptions,
     SnapshotId,
@@ -37,6 +34,7 @@ from pulsar_advisor.cli.output import (
     say_lines,
     timed,
 )
+from pulsar_advisor.cli.places import Connection, LedgerPlace, Place
 from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, not_evaluated
 from pulsar_advisor.cli.starting import load_soon, spark_for, spark_soon
 from pulsar_advisor.cli.usage import refuse_together

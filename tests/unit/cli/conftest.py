@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
+from pulsar_advisor.cli.places import CLUSTER_VARIABLE, ROOT_VARIABLE
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.cli.options import (
+from pulsar_advisor.cli.options import RequestOptions
+from pulsar_advisor.cli.places import (
     CLUSTER_VARIABLE,
     ROOT_VARIABLE,
     Connection,
@@ -14,7 +15,6 @@ from pulsar_advisor.cli.options import (
     LedgerPlace,
     Place,
     PolicyFile,
-    RequestOptions,
     command,
 )
 from pulsar_advisor.model.errors import UsageError

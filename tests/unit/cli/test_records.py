@@ -12,7 +12,7 @@ import pytest
 
 import documents
 from pulsar_advisor.cli import exit_code
-from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
+from pulsar_advisor.cli.places import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.opening import open_ledger

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pulsar_advisor.cli import exit_code
-from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
+from pulsar_advisor.cli.places import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.cli.rendering import roll_lines
 from pulsar_advisor.cli.stages import Making
 from pulsar_advisor.execution.consent.approval import propose

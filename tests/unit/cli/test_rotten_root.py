@@ -11,7 +11,7 @@ import pytest
 
 import documents
 from pulsar_advisor.cli import exit_code
-from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
+from pulsar_advisor.cli.places import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import newest
