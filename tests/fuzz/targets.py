@@ -27,13 +27,14 @@ from google.protobuf.message import DecodeError
 from pulsar_advisor.admin.answer import Answer
 from pulsar_advisor.admin.body import read_body
 from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.decoding import Document, decode
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.admin.oxia_messages import ListResponse, ReadResponse, ShardAssignments
 from pulsar_advisor.admin.oxia_store import OxiaStore
 from pulsar_advisor.admin.profiles import read_profiles
 from pulsar_advisor.admin.prometheus import Question, Window, samples_of
-from pulsar_advisor.admin.read_client import LEADER, Document, ReadClient, decode
+from pulsar_advisor.admin.read_client import LEADER, ReadClient
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.capture import documents, system_topics

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import ClassVar, Final, Protocol
 from urllib.parse import unquote_plus
 
-from pulsar_advisor.admin.read_client import Document
+from pulsar_advisor.admin.decoding import Document
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.model.errors import ClusterUnreachable
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from pulsar_advisor.admin.answer import Answer
 from pulsar_advisor.admin.body import TooLarge
-from pulsar_advisor.admin.read_client import Document, decode, unreadable
+from pulsar_advisor.admin.decoding import Document, decode, unreadable
 from pulsar_advisor.admin.transport import AdminTransport, Parameters
 from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE, Floats
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit

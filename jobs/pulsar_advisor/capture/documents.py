@@ -17,7 +17,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from pulsar_advisor.admin.read_client import Document, decode
+from pulsar_advisor.admin.decoding import Document, decode
 from pulsar_advisor.admin.web_address import broker_at
 
 # Jackson writes a non-finite number as quoted text.

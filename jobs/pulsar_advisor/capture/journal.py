@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_advisor.admin.answer import ErrorAnswer
+from pulsar_advisor.admin.decoding import UnreadableAnswer
 from pulsar_advisor.admin.no_answer import NoAnswer
-from pulsar_advisor.admin.read_client import Observer, UnreadableAnswer
+from pulsar_advisor.admin.read_client import Observer
 from pulsar_advisor.documents.manifest import NOT_AVAILABLE, Failure, Missing, Read
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.text.plain_text import plain

@@ -22,7 +22,7 @@ import msgspec
 import zstandard
 
 from pulsar_advisor.admin.binary_client import binary_client
-from pulsar_advisor.admin.read_client import Document, UnreadableAnswer, decode
+from pulsar_advisor.admin.decoding import Document, UnreadableAnswer, decode
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.journal import SERVICE, now_ms
 from pulsar_advisor.capture.session import Session

@@ -15,8 +15,9 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from pulsar_advisor.admin.answer import ErrorAnswer
+from pulsar_advisor.admin.decoding import decode
 from pulsar_advisor.admin.metadata_store import MetadataReader, segment_load_path
-from pulsar_advisor.admin.read_client import SCALABLE_TOPICS_SINCE, ReadClient, decode
+from pulsar_advisor.admin.read_client import SCALABLE_TOPICS_SINCE, ReadClient
 from pulsar_advisor.capture.documents import AllowList, Count, Number, Text
 from pulsar_advisor.capture.session import Session
 from pulsar_advisor.capture.surfaces import BrokerFacts, Line

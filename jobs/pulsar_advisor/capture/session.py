@@ -11,9 +11,10 @@ from typing import TypeVar
 import msgspec
 
 from pulsar_advisor.admin.answer import TRANSIENT, ErrorAnswer
+from pulsar_advisor.admin.decoding import UnreadableAnswer, decode
 from pulsar_advisor.admin.metadata_store import MetadataReader, Node
 from pulsar_advisor.admin.no_answer import NoAnswer
-from pulsar_advisor.admin.read_client import LEADER, ReadClient, UnreadableAnswer, decode, some_active
+from pulsar_advisor.admin.read_client import LEADER, ReadClient, some_active
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.journal import CLUSTER, Journal
 from pulsar_advisor.capture.progress import CaptureProgress

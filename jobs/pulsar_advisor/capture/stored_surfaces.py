@@ -8,8 +8,9 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
+from pulsar_advisor.admin.decoding import decode
 from pulsar_advisor.admin.metadata_store import MetadataReader
-from pulsar_advisor.admin.read_client import LEADER, FailureDomain, decode, is_release
+from pulsar_advisor.admin.read_client import LEADER, FailureDomain, is_release
 from pulsar_advisor.capture.documents import (
     BROKER_TIME_AVERAGE,
     BUNDLE_DATA,

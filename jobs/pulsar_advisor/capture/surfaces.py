@@ -8,17 +8,10 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from pulsar_advisor.admin.decoding import decode, decode_once, unreadable
 from pulsar_advisor.admin.metadata_store import StoreConnection
 from pulsar_advisor.admin.oxia import OxiaConnection
-from pulsar_advisor.admin.read_client import (
-    MIGRATES_SINCE,
-    Domain,
-    Migration,
-    ReadClient,
-    decode,
-    decode_once,
-    unreadable,
-)
+from pulsar_advisor.admin.read_client import MIGRATES_SINCE, Domain, Migration, ReadClient
 from pulsar_advisor.capture.documents import (
     ISOLATION_POLICIES,
     LOAD_REPORT,

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pulsar_advisor.admin.binary_client import OPERATION_LIMIT_S, binary_client
-from pulsar_advisor.admin.read_client import Document, UnreadableAnswer, decode
+from pulsar_advisor.admin.decoding import Document, UnreadableAnswer, decode
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.documents import AllowList, BundleStats, Count, Number, ResourceUsage, Text
 from pulsar_advisor.capture.journal import SERVICE, now_ms

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
-from pulsar_advisor.admin.read_client import Document, UnreadableAnswer
+from pulsar_advisor.admin.decoding import Document, UnreadableAnswer
 from pulsar_advisor.capture.documents import topic_lines
 from pulsar_advisor.capture.raw_files import CompleteFile, RawFile
 

@@ -16,19 +16,12 @@ import msgspec
 
 from pulsar_advisor.admin.answer import ErrorAnswer
 from pulsar_advisor.admin.clock import ClockDifference
+from pulsar_advisor.admin.decoding import Document, decode
 from pulsar_advisor.admin.metadata_store import MetadataReader, StoreConnection, connected
 from pulsar_advisor.admin.no_answer import NoAnswer
 from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.read_client import (
-    MIGRATES_SINCE,
-    SCALABLE_TOPICS_SINCE,
-    Document,
-    Migration,
-    ReadClient,
-    decode,
-    is_release,
-)
+from pulsar_advisor.admin.read_client import MIGRATES_SINCE, SCALABLE_TOPICS_SINCE, Migration, ReadClient, is_release
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.documents import ISOLATION_POLICIES, LOAD_REPORT, POLICIES
 from pulsar_advisor.capture.session import identify_in

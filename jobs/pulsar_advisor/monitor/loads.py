@@ -18,9 +18,10 @@ import msgspec
 import numpy as np
 from zstandard import ZstdError
 
+from pulsar_advisor.admin.decoding import decode
 from pulsar_advisor.admin.metadata_store import Node, connected
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.read_client import ReadClient, decode
+from pulsar_advisor.admin.read_client import ReadClient
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.documents import (
     BROKER_TIME_AVERAGE,

@@ -11,8 +11,8 @@ from werkzeug import Request, Response
 from pulsar_advisor.admin import prometheus
 from pulsar_advisor.admin.answer import Answer
 from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.decoding import UnreadableAnswer
 from pulsar_advisor.admin.prometheus import Prometheus, Question, Samples, Window, samples_of
-from pulsar_advisor.admin.read_client import UnreadableAnswer
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit

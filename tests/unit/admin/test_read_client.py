@@ -12,7 +12,8 @@ import pytest
 
 from pulsar_advisor.admin.answer import Answer, ErrorAnswer
 from pulsar_advisor.admin.connection import AdminConnection
-from pulsar_advisor.admin.read_client import Document, ReadClient, UnreadableAnswer, decode_once, topic_path
+from pulsar_advisor.admin.decoding import Document, UnreadableAnswer, decode_once
+from pulsar_advisor.admin.read_client import ReadClient, topic_path
 from pulsar_advisor.admin.transport import AdminTransport, Parameters
 from pulsar_advisor.model.errors import ClusterUnreachable
 from web_server import HTTPServer

@@ -19,8 +19,8 @@ import pytest
 from werkzeug import Request, Response
 
 from captures import Silence, capture, everything_in, lines_of, manifest_of
+from pulsar_advisor.admin.decoding import Document
 from pulsar_advisor.admin.oxia import OxiaConnection
-from pulsar_advisor.admin.read_client import Document
 from pulsar_advisor.capture.documents import unloads_of_leader
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.documents.manifest import NOT_AVAILABLE

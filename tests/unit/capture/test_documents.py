@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pulsar_advisor.admin.read_client import LEADER, Document, UnreadableAnswer, decode
+from pulsar_advisor.admin.decoding import Document, UnreadableAnswer, decode
+from pulsar_advisor.admin.read_client import LEADER
 from pulsar_advisor.capture.documents import (
     BUNDLE_DATA,
     ISOLATION_POLICIES,

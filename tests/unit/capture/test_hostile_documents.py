@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fuzz.targets import TARGETS, WHERE, of_the_client, of_the_executor
 from pulsar_advisor.admin.answer import Answer
-from pulsar_advisor.admin.read_client import UnreadableAnswer
+from pulsar_advisor.admin.decoding import UnreadableAnswer
 from pulsar_advisor.capture.raw_files import RawFile
 from pulsar_advisor.model.errors import ClusterUnreachable
 from unit.admin.mutated import answers, mutated

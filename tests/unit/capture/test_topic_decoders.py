@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pulsar_advisor.admin.read_client import Document, UnreadableAnswer
+from pulsar_advisor.admin.decoding import Document, UnreadableAnswer
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.capture.topic_decoders import SMALL_BYTES, TopicDecoders, topic_file
 from unit.capture.fake_cluster import SECRET, TOPIC_STATS

@@ -17,17 +17,14 @@ import msgspec
 import numpy as np
 
 from pulsar_advisor.admin.answer import ErrorAnswer
+from pulsar_advisor.admin.decoding import Document, UnreadableAnswer, decode, unreadable
 from pulsar_advisor.admin.read_client import (
     LARGEST_LISTING_BYTES,
-    Document,
     ReadClient,
-    UnreadableAnswer,
-    decode,
     escaped,
     own_answer,
     some_active,
     topic_path,
-    unreadable,
 )
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload

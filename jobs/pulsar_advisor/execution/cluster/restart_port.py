@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 import msgspec
 
+from pulsar_advisor.admin.decoding import decode
 from pulsar_advisor.admin.metadata_store import Node
-from pulsar_advisor.admin.read_client import decode
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 
 
