@@ -24,7 +24,7 @@ from pulsar_advisor.execution.ledger.chain import chained
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.tables import Base, Event, PlanSummary, Run, StepRecord
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from results import RESULTS, conditions, record
 from unit.execution.actors import ALICE, approved
 from unit.execution.doubles import make_plan, unload_step

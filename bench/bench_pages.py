@@ -36,7 +36,7 @@ from pulsar_advisor.execution.ledger.plan_summary import summary_values
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanRecord, PlanSummary, Proposal, Run, StepRecord
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
-from pulsar_advisor.model.plans.plan import Sealed, seal
+from pulsar_advisor.model.plans.sealed import Sealed, seal
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root

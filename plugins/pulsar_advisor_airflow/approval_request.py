@@ -9,7 +9,7 @@ from pulsar_advisor.execution.consent.approval import NOTHING_BEFORE, Before
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.model.configuration.defaults import newer_than_known
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome, outcome_sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dags.conftest import Stages
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 
 FAST = {"pause_s": 0, "canary_hold_s": 30, "offer_undo_h": 0}
 """No wait long enough for the run to be parked, and no offer to undo it."""

@@ -21,7 +21,7 @@ from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.run.guard.settings import OFF
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.tasks import maintenance, runs
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT, started

@@ -22,7 +22,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.run.steering import abort, go_on, pause
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
 from unit.execution.doubles import B2, LOWER, NAMESPACE

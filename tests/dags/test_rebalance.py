@@ -16,7 +16,8 @@ from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.throttle import ApplyThrottle
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
 from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, make_plan, unload_step

@@ -25,7 +25,7 @@ from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.execution.run.parking import ParkedRun, Parking
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, StorageError
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.process import Process, this_process
 from pulsar_advisor_airflow import tasks

@@ -27,7 +27,8 @@ from pulsar_advisor.execution.run.guard.settings import OFF
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Doubt, Plan, digest_of
+from pulsar_advisor.model.plans.plan import Doubt, Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.tasks import proposals, runs

@@ -14,7 +14,8 @@ from dags.conftest import Answer, RunDag, Stages
 from dags.rebalancing import FAST, last_request
 from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.tasks import proposals, runs

@@ -42,7 +42,7 @@ from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.preconditions import destinations_after
 from pulsar_advisor.execution.run.steering import go_on, pause
-from pulsar_advisor.model.plans.plan import load_plan
+from pulsar_advisor.model.plans.sealed import load_plan
 from pulsar_advisor.storage.index import has_report
 from pulsar_advisor.storage.plans import PlanReference, advised_plan
 from pulsar_advisor.storage.root import Root

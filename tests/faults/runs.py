@@ -34,7 +34,8 @@ from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.plans.plan import Identity, Plan, Step, digest_of
+from pulsar_advisor.model.plans.plan import Identity, Plan, Step
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import approved, options_of
 from unit.execution.doubles import FakeTime, forecast, make_plan, split_step, unload_step
 

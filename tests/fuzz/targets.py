@@ -58,7 +58,7 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.cluster.bundle_range import parse_range
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.canonical_json import canonical_json
-from pulsar_advisor.model.plans.plan import load_plan
+from pulsar_advisor.model.plans.sealed import load_plan
 from pulsar_advisor.monitor.tables import broker_tables
 from pulsar_advisor.stages.brokers import run as load_in_snapshot
 from pulsar_advisor.storage.archive import import_snapshot

@@ -15,7 +15,8 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.preconditions import boundaries_after
-from pulsar_advisor.model.plans.plan import Identity, Plan, digest_of, dump_plan
+from pulsar_advisor.model.plans.plan import Identity, Plan
+from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
 from unit.execution.actors import approved
 from unit.execution.doubles import (
     B1,

@@ -29,7 +29,7 @@ from pulsar_advisor.execution.ledger.seals import record_seal, seals_of_snapshot
 from pulsar_advisor.execution.ledger.trail import Trail
 from pulsar_advisor.execution.ledger.upgrading import revisions
 from pulsar_advisor.model.errors import Refused, StorageError
-from pulsar_advisor.model.plans.plan import digest_of, dump_plan
+from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
 from unit.execution.actors import ALICE, approved, run, started
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, split_step, unload_step
 

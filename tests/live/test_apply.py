@@ -31,7 +31,8 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
-from pulsar_advisor.model.plans.plan import Plan, digest_of, dump_plan, load_plan
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of, dump_plan, load_plan
 from unit.execution.doubles import Killed, split_step, unload_step
 
 pytestmark = pytest.mark.live

@@ -26,7 +26,8 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.guard.settings import OFF
-from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, dump_plan
+from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
 from unit.execution.actors import approved
 from unit.execution.doubles import unload_step
 

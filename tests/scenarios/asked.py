@@ -17,7 +17,8 @@ from pulsar_advisor.model.configuration.resolved_settings import resolve_setting
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.advice.compare import Score, score
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from pulsar_advisor.planning.advice.options import Option

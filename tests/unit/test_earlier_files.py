@@ -28,7 +28,7 @@ from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.history.columns import DAY_TABLES
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.report import run as report
 from pulsar_advisor.stages.show import run as summary

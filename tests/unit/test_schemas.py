@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from published import SCHEMAS, faults, published
 from pulsar_advisor.execution.ledger.tables import STEP_STATES
-from pulsar_advisor.model.plans.plan import dump_plan
+from pulsar_advisor.model.plans.sealed import dump_plan
 from pulsar_advisor.reporting.json import json_chunks
 from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, skewed_inputs
 

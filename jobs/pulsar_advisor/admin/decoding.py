@@ -14,10 +14,7 @@ from pulsar_advisor.model.errors import ClusterUnreachable
 
 T = TypeVar("T")
 
-
 _QUOTED = re.compile(r"'[^']*'")
-
-
 _LONGEST_KEY: Final = 200
 """Characters of a document's key in a message."""
 

@@ -94,7 +94,7 @@ def apply(
         from pulsar_advisor.execution.run.preconditions import NEW_PLAN
         from pulsar_advisor.execution.run.steering import before_resuming
         from pulsar_advisor.execution.telemetry import LOGGER
-        from pulsar_advisor.model.plans.plan import short
+        from pulsar_advisor.model.plans.names import short
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, outcome_sentence
         from pulsar_advisor.stages.apply import run as carry_out
 

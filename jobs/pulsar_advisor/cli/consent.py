@@ -68,7 +68,8 @@ def approve(
     with opened_plan(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.consent.approval import carried_out_before, default_validity_s
         from pulsar_advisor.execution.run.preconditions import stale
-        from pulsar_advisor.model.plans.plan import digest_of, short
+        from pulsar_advisor.model.plans.names import short
+        from pulsar_advisor.model.plans.sealed import digest_of
         from pulsar_advisor.stages.approve import run as record
 
         mind_the_guard(document, book, command(RESTORE, place, ledger))
@@ -127,7 +128,7 @@ def withdraw(
     """Withdraw the approval of a plan; a run that is under way stops before its next call."""
     with opened_plan(plan, place, ledger) as (document, _, book):
         from pulsar_advisor.execution.consent.approval import withdraw as take_back
-        from pulsar_advisor.model.plans.plan import digest_of
+        from pulsar_advisor.model.plans.sealed import digest_of
 
         digest = digest_of(document)
         number = take_back(book, digest, person_on_command_line(as_), comment)

@@ -119,7 +119,8 @@ def undo(
 def _name_other_turns(plan: Plan, ledger: Ledger) -> None:
     """Say that the plan of a roll moved its first broker's bundles at most, and which plans moved the others'."""
     from pulsar_advisor.execution.ledger.rolls import recorded_roll
-    from pulsar_advisor.model.plans.plan import digest_of, short
+    from pulsar_advisor.model.plans.names import short
+    from pulsar_advisor.model.plans.sealed import digest_of
 
     turns = recorded_roll(ledger, digest_of(plan)).turns
     if others := [f"{turn.broker} {short(turn.plan)}" for turn in turns if turn.plan not in (None, digest_of(plan))]:

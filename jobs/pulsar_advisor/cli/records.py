@@ -75,7 +75,8 @@ def runs(
 
     with _ledger_of(place, ledger) as (cluster, book):
         if plan is not None:
-            from pulsar_advisor.model.plans.plan import digest_of, short
+            from pulsar_advisor.model.plans.names import short
+            from pulsar_advisor.model.plans.sealed import digest_of
             from pulsar_advisor.storage.plans import open_plan
 
             digest = digest_of(open_plan(place.open(), plan))

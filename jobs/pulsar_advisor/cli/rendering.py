@@ -37,7 +37,7 @@ DIFFERENCES_SHOWN: Final = 10
 def plan_lines(plan: Plan, throttle: ApplyThrottle, before: Before) -> Iterator[str]:
     """A plan for its approver: effect, steps left in the order in which they are sent, digest."""
     from pulsar_advisor.execution.run.pace import sent_in_order
-    from pulsar_advisor.model.plans.plan import digest_of
+    from pulsar_advisor.model.plans.sealed import digest_of
     from pulsar_advisor.planning.plans.consent import usage_change
     from pulsar_advisor.planning.plans.to_mind import to_mind
 
@@ -62,7 +62,7 @@ def plan_lines(plan: Plan, throttle: ApplyThrottle, before: Before) -> Iterator[
 
 def plan_table(states: Iterable[PlanState], *, each: bool) -> Iterator[str]:
     """One line per plan: short digest, state, predicted effect. Plans that do the same share one, unless `each`."""
-    from pulsar_advisor.model.plans.plan import SHORT, short
+    from pulsar_advisor.model.plans.names import SHORT, short
 
     def rank(one: PlanState) -> tuple[bool, bool, float, int]:
         after = float("inf") if one.maximum_after is None else one.maximum_after
@@ -86,7 +86,7 @@ def plan_table(states: Iterable[PlanState], *, each: bool) -> Iterator[str]:
 
 def run_table(runs: Iterable[RecordedRun]) -> Iterator[str]:
     """One line per run: number, plan, state, start, approver, and how it ended."""
-    from pulsar_advisor.model.plans.plan import SHORT, short
+    from pulsar_advisor.model.plans.names import SHORT, short
 
     yield f"{'run':>5}  {'plan':<{SHORT}}  {'state':<8}  {'started (UTC)':<19}  approved by"
     for run in runs:

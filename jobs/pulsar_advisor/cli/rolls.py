@@ -138,7 +138,7 @@ def continue_(
         from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
         from pulsar_advisor.execution.roll.conduct import announce, go_on
         from pulsar_advisor.execution.roll.status import status_of
-        from pulsar_advisor.model.plans.plan import digest_of
+        from pulsar_advisor.model.plans.sealed import digest_of
 
         person = person_on_command_line(as_)
         with (

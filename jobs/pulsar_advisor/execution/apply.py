@@ -40,7 +40,8 @@ from pulsar_advisor.execution.run.parking import Parked, ParkedRun
 from pulsar_advisor.execution.run.preconditions import foreign, no_destination
 from pulsar_advisor.execution.run.refusals import fits_options, reasons_to_refuse
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Refused
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
 

@@ -28,7 +28,8 @@ from pulsar_advisor.execution.run.preconditions import call_of, malformed, obser
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
+from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.plans.by_hand import pulsar_admin

@@ -31,8 +31,8 @@ from pulsar_advisor.model.plans.plan import (
     Prediction,
     Step,
     StepPrediction,
-    digest_of,
 )
+from pulsar_advisor.model.plans.sealed import digest_of
 
 UNDO: Final = "undo"
 """Replaces the names of shedder and placement strategy in an undo plan."""

@@ -20,7 +20,8 @@ from pulsar_advisor.model.cluster.segment_changes import segment_changes
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.load.base_load import base_load
-from pulsar_advisor.model.plans.plan import BrokerForecast, Plan, digest_of
+from pulsar_advisor.model.plans.plan import BrokerForecast, Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.usage.forecast import Outlook, forecast
 

@@ -10,7 +10,8 @@ from string import ascii_lowercase
 from typing import Final
 
 from pulsar_advisor.documents.recommendation import Combination, Recommendation
-from pulsar_advisor.model.plans.plan import Confidence, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Confidence
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.some_of import points
 from pulsar_advisor.planning.advice.compare import Cost, on_front

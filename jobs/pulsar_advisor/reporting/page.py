@@ -14,7 +14,8 @@ from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.lint.judge import LintFinding, proposals
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, throughput_bytes_per_s
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.model.plans.plan import Plan, PlannedSetting, digest_of
+from pulsar_advisor.model.plans.plan import Plan, PlannedSetting
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.proposals.fitness import Refusal
 from pulsar_advisor.reporting.answers import Answers, group_answers

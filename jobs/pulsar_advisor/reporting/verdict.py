@@ -10,7 +10,9 @@ from typing import Final, Literal
 
 from pulsar_advisor.documents.recommendation import Foresight, Recommendation
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step, digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.kinds.goal_outcome import outcome_sentence
 from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, approve_words, needed_consents
 from pulsar_advisor.planning.plans.own_balancer import ACTS, ACTS_ALIKE, DOES_NOT_ACT, DOES_NOTHING_EITHER

@@ -20,7 +20,8 @@ from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.settings import why_not_off
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 
 
 def run(

@@ -7,7 +7,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.seals import RELEASE, seals_of_snapshot
 from pulsar_advisor.execution.undo import UNDO
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused, UsageError
-from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages.seal import require_as_sealed
 from pulsar_advisor.storage.root import Root

@@ -21,7 +21,7 @@ from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.trend import summary_of
 from pulsar_advisor.model.cluster.snapshot_id import day_of, midnight, snapshot_moment
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
-from pulsar_advisor.model.plans.plan import short
+from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.stages.moments import folded_moments, last_seen, normalized_moment
 from pulsar_advisor.stages.seal import is_sealed_elsewhere, seal_day, why_no_sealed_day

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 from upath import UPath
 
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
-from pulsar_advisor.model.plans.plan import Plan, Sealed, digest_of, file_name, load_plan, seal, sealed_before
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import Sealed, digest_of, file_name, load_plan, seal, sealed_before
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.storage.files import read_file, write_file

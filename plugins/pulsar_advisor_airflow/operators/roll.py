@@ -92,7 +92,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
     def _carried_on(self, context: Context, *, has_waited: bool = False, why_filling: object = None) -> Json:
         from pulsar_advisor.execution.ledger.rolls import ALL_RESTARTED, give_up
         from pulsar_advisor.execution.roll.status import ended_early, status_of, waits_for
-        from pulsar_advisor.model.plans.plan import digest_of
+        from pulsar_advisor.model.plans.sealed import digest_of
         from pulsar_advisor_airflow.ledger import keep_head, opened_ledger
         from pulsar_advisor_airflow.triggers.roll import RollTrigger
 

@@ -21,7 +21,8 @@ from pulsar_advisor.execution.run.steering import abort, go_on, pause
 from pulsar_advisor.model.bounds import DEFAULT_DAYS
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import Refused, UsageError
-from pulsar_advisor.model.plans.plan import Plan, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.some_of import lasting
 from pulsar_advisor.planning.plans.consent import usage_change
 from pulsar_advisor.reporting.figures import count, moment, percent

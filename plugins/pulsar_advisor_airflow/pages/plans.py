@@ -23,7 +23,8 @@ from pulsar_advisor.execution.run.preconditions import stale
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, load_plan
+from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.plans.sealed import digest_of, load_plan
 from pulsar_advisor.reporting.options import OptionRow, option_rows
 from pulsar_advisor.stages.snapshot_lines import CARRIED_OUT, began_after
 from pulsar_advisor.storage.index import has_report

@@ -13,7 +13,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import plan_pause_requested
 from pulsar_advisor.execution.ledger.rolls import give_up, runs_of_roll
 from pulsar_advisor.execution.roll.conduct import Roll
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.pages.access import _signer
 from unit.execution.actors import ALICE

@@ -25,7 +25,7 @@ from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import Deviates
-from pulsar_advisor.model.plans.plan import dump_plan
+from pulsar_advisor.model.plans.sealed import dump_plan
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.actors import ALICE

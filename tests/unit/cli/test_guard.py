@@ -14,7 +14,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.run.guard.settings import OFF
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.root import Root
 from unit.execution.actors import approved, run, started
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, unload_step

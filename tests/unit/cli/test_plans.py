@@ -28,7 +28,9 @@ from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
 from pulsar_advisor.storage.root import Root

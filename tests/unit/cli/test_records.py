@@ -18,7 +18,9 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.runs import record_drained
 from pulsar_advisor.execution.person import person_on_command_line
-from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import MANIFEST, Root

@@ -19,7 +19,8 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.roll.conduct import Roll
 from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.plans.plan import digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.kinds.restarting import Restart
 from pulsar_advisor.planning.questions.roll_order import RollOrder
 from pulsar_advisor.planning.requests.request import Request

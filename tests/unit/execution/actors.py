@@ -19,7 +19,8 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.bounds import ERROR_BUDGET, IN_FLIGHT, MAX_AGE, PER_DESTINATION, PER_NAMESPACE, PER_SOURCE
-from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
+from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.plans.consent import CONSENTS, ConsentName
 from unit.execution.doubles import FakeCluster, Killed, make_plan
 

@@ -9,7 +9,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
-from pulsar_advisor.model.plans.plan import digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import BOB, approved, carried_out, killed_at_work, kinds, run, states
 from unit.execution.doubles import (
     B1,

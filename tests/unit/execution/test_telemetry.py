@@ -12,7 +12,7 @@ from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.telemetry import LOGGER
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import approved, carried_out, run
 from unit.execution.doubles import FakeCluster, make_plan, split_step, unload_step
 

@@ -8,7 +8,7 @@ from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
 from pulsar_advisor.model.errors import Refused, StorageError
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import ALICE, BOB, FOUR_EYES, run
 from unit.execution.doubles import FakeCluster, make_plan, unload_step
 

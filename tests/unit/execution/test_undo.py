@@ -17,7 +17,9 @@ from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.execution.undo import can_be_undone, forecast_with, propose_undo
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction
+from pulsar_advisor.model.plans.sealed import digest_of, dump_plan, load_plan
 from pulsar_advisor.planning.plans.consent import needed_consents
 from unit.execution.actors import ALICE, approved, carried_out, killed_at_work, run
 from unit.execution.doubles import (

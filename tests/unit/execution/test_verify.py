@@ -19,7 +19,8 @@ from pulsar_advisor.execution.verify import settle_s, verify_plan
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from states import BrokerRow, BundleRow, cluster_state
 from unit.execution.actors import ALICE, approved, carried_out, run, started
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, split_step, unload_step

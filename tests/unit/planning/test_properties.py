@@ -14,7 +14,8 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.load.resource_usage import usage_ratios
-from pulsar_advisor.model.plans.plan import Plan, digest_of, dump_plan
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.propose import propose

@@ -11,7 +11,8 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPo
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.advice.compare import Score, score
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.requests.request import Request

@@ -22,7 +22,8 @@ from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.model.load.resource_usage import usage_ratios
-from pulsar_advisor.model.plans.plan import Plan, PlanInputs, PlannedSetting, digest_of, file_name
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs, PlannedSetting
+from pulsar_advisor.model.plans.sealed import digest_of, file_name
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.advice.compare import Score, advise, no_score, score
 from pulsar_advisor.planning.advice.coverage import Coverage

@@ -14,7 +14,8 @@ from itertools import pairwise
 import pytest
 
 from pulsar_advisor.lint.judge import LintFinding
-from pulsar_advisor.model.plans.plan import digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.plans.by_hand import pulsar_admin
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.html import render_html

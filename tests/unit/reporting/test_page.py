@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_advisor.documents.recommendation import Advice
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.reporting.options import NOTHING

@@ -8,7 +8,9 @@ from dataclasses import replace
 from pulsar_advisor.documents.recommendation import Advice
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.proposals.fitness import Refusal
 from pulsar_advisor.planning.proposals.proposal import Move

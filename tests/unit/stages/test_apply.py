@@ -12,7 +12,7 @@ from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.execution.cluster.probe import PublishProbe
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.stages import apply
 from unit.execution.actors import approved, options_of
 from unit.execution.doubles import make_plan, unload_step

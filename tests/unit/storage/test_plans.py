@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
-from pulsar_advisor.model.plans.plan import Plan, digest_of, dump_plan, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
 from pulsar_advisor.storage.plans import PlanReference, find_plan, open_plan, plan_files, write_plan
 from pulsar_advisor.storage.root import PLANS, Root
 from unit.execution.doubles import make_plan, unload_step

@@ -25,7 +25,9 @@ from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES, VALID_FOR_S
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, digest_of, seal, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of, seal
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import lasting
 from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededConsent, approve_words, needed_consents

@@ -11,7 +11,8 @@ from pulsar_advisor.execution.ledger.tables import Seal
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused
-from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of, dump_plan
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs
+from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.plans.planned_settings import setting_keys

@@ -27,7 +27,9 @@ from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, digest_of, seal, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of, seal
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
 from pulsar_advisor.planning.plans.consent import needed_consents

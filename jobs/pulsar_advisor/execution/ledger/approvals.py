@@ -18,7 +18,8 @@ from pulsar_advisor.execution.ledger.tables import Approval, Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.model.plans.plan import Plan, seal
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import seal
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.planning.plans.consent import ConsentName
 

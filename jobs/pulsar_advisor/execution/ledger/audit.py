@@ -37,7 +37,7 @@ from pulsar_advisor.execution.ledger.triggers import (
     Trigger,
     triggers,
 )
-from pulsar_advisor.model.plans.plan import is_sealed_as
+from pulsar_advisor.model.plans.sealed import is_sealed_as
 
 _ROWS: Final[tuple[type[Base], ...]] = (
     PlanRecord,

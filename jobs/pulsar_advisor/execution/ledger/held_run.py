@@ -20,7 +20,8 @@ from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps
 from pulsar_advisor.execution.ledger.tables import UNFINISHED, Approval, Base, Run, StepRecord
 from pulsar_advisor.execution.ledger.unfinished import way_to_end, ways
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
-from pulsar_advisor.model.plans.plan import Plan, seal
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import seal
 from pulsar_advisor.storage.lease import repeated
 from pulsar_advisor.storage.process import this_process
 

@@ -13,7 +13,7 @@ from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_
 from pulsar_advisor.execution.ledger.rolls import ALL_RESTARTED, TURN_BEGUN, recorded_roll, runs_of_roll
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import title_of
+from pulsar_advisor.model.plans.names import title_of
 
 PlanStateName = Literal[
     "proposed", "rejected", "approved", "withdrawn", "expired", "applying", "stopped", "aborted", "applied", "undone"

@@ -11,7 +11,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
 from pulsar_advisor.execution.ledger.tables import PlanRecord, PlanSummary
 from pulsar_advisor.model.errors import AdvisorError, UsageError
-from pulsar_advisor.model.plans.plan import Plan, Sealed, load_plan
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import Sealed, load_plan
 
 
 def record_plan(ledger: Ledger, session: Session, plan: Sealed) -> PlanRecord:

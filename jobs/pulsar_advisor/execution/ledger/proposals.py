@@ -11,7 +11,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.tables import Proposal
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.model.plans.plan import Sealed
+from pulsar_advisor.model.plans.sealed import Sealed
 
 
 def add_proposal(

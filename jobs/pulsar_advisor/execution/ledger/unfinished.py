@@ -11,7 +11,7 @@ from pulsar_advisor.execution.ledger.rolls import roll_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import short
+from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.text.reader import reader
 
 

@@ -51,7 +51,9 @@ from pulsar_advisor.execution.run.preconditions import foreign, stale
 from pulsar_advisor.execution.run.steering import left_open
 from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.kinds.goal import brokers_in_order

@@ -13,7 +13,8 @@ from pulsar_advisor.execution.ledger.rolls import RecordedRoll, RollTurn, record
 from pulsar_advisor.execution.ledger.runs import is_held
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 
 TurnState = Literal["planned", "moving", "stopped", "moved", "drained"]
 """planned: nothing was sent yet. moving: a process carries out its plan. stopped: its run ended early, or lost its

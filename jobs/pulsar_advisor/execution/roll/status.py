@@ -13,7 +13,9 @@ from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.roll.progress import Progress, progress_of
 from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
-from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.plans.consent import approve_words
 
 

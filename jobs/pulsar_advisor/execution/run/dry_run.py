@@ -22,7 +22,8 @@ from pulsar_advisor.execution.run.preconditions import (
     overload,
 )
 from pulsar_advisor.execution.run.refusals import approved
-from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
+from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.text.some_of import count
 
 

@@ -21,7 +21,9 @@ from pulsar_advisor.execution.run.preconditions import NEW_PLAN, foreign, from_t
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.planning.plans.consent import ConsentName
 

@@ -17,7 +17,8 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.open_calls import may_leave_destination
 from pulsar_advisor.execution.run.preconditions import stale
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.text.reader import reader
 
 

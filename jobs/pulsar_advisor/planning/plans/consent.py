@@ -8,7 +8,9 @@ from typing import Final, Literal
 
 from pulsar_advisor.model.configuration.resolved_settings import setting_value
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.text.some_of import count
 
 ConsentName = Literal["splits", "worse", "low_confidence"]

@@ -14,7 +14,7 @@ from pulsar_advisor.execution.cluster.probe import MESSAGE, PublishProbe, publis
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.errors import Refused, UsageError
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import approved, run
 from unit.execution.doubles import FakeCluster, make_plan, split_step, unload_step
 

@@ -23,7 +23,8 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import Refused, UsageError
-from pulsar_advisor.model.plans.plan import Plan, Prediction, digest_of
+from pulsar_advisor.model.plans.plan import Plan, Prediction
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.plans.consent import ConsentName
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT, FOUR_EYES, approved
 from unit.execution.doubles import B1, FakeTime, forecast, make_plan, split_step, unload_step

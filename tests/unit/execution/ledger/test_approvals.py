@@ -7,7 +7,7 @@ from pulsar_advisor.execution.ledger.approvals import approval_of_run, record_re
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
 

@@ -20,7 +20,7 @@ from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import ALICE, FOUR_EYES, approved, run
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, split_step, unload_step
 from unit.properties import examples

@@ -17,7 +17,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.runs import is_held, run_by_id, runs_of_plan
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.process import Process, this_process
 from unit.execution.actors import BOB, approved, started
 from unit.execution.doubles import FakeTime, make_plan, unload_step

@@ -16,7 +16,7 @@ from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms
 from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.plans.plan import digest_of, load_plan
+from pulsar_advisor.model.plans.sealed import digest_of, load_plan
 from unit.execution.actors import ALICE, started
 from unit.execution.doubles import FakeTime, make_plan, unload_step
 

@@ -14,7 +14,8 @@ from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
 from pulsar_advisor.execution.ledger.tables import Verification, VerifiedBroker
 from pulsar_advisor.execution.ledger.verifications import record_verification
-from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of, seal
 from unit.execution.actors import ALICE, approved, run
 from unit.execution.doubles import B1, B2, B3, FakeCluster, make_plan, unload_step
 

@@ -30,7 +30,7 @@ from pulsar_advisor.execution.ledger.tables import Base
 from pulsar_advisor.execution.ledger.upgrading import revisions
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
 

@@ -8,7 +8,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import runs_on, summaries
 from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.undo import propose_undo
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import ALICE, BOB, approved, run
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, unload_step
 

@@ -5,7 +5,7 @@ import pytest
 from pulsar_advisor.execution.ledger.held_run import LeaseLost
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import end_unheld_run, run_by_id
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import started
 from unit.execution.doubles import make_plan, unload_step
 

@@ -6,7 +6,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import abort_runs
 from pulsar_advisor.execution.ledger.steps import open_steps
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import ALICE, started
 from unit.execution.doubles import make_plan, unload_step
 

@@ -9,7 +9,7 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import approved, run
 from unit.execution.doubles import FakeCluster, make_plan, unload_step
 

@@ -19,7 +19,8 @@ from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
+from pulsar_advisor.model.plans.plan import Plan, PlanDecision
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved
 from unit.execution.doubles import (
     B1,

@@ -23,7 +23,8 @@ from pulsar_advisor.execution.roll.conduct import go_on
 from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
-from pulsar_advisor.model.plans.plan import Plan, digest_of, load_plan
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of, load_plan
 from pulsar_advisor.storage.process import this_process
 from unit.execution.doubles import FakeTime, Killed
 from unit.execution.roll.doubles import ORDER, approved_roll, go_on_after, roll_of, rolled

@@ -13,7 +13,8 @@ from pulsar_advisor.execution.roll.conduct import Roll, announce, go_on, mind_th
 from pulsar_advisor.execution.roll.status import status_of, waits_for
 from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.doubles import B1, B2, B3, FakeCluster
 from unit.execution.roll.doubles import OLIVE, RestartedCluster, approved_roll, go_on_after, roll_plan
 

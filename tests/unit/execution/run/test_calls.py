@@ -12,7 +12,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
+from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import BOB, approved, carried_out, run
 from unit.execution.doubles import B2, CUT, LOWER, MOVE, NAMESPACE, FakeCluster, make_plan, unload_step
 

@@ -8,7 +8,8 @@ import pytest
 from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
-from pulsar_advisor.model.plans.plan import Plan, Prediction, StepPrediction, digest_of, load_plan
+from pulsar_advisor.model.plans.plan import Plan, Prediction, StepPrediction
+from pulsar_advisor.model.plans.sealed import digest_of, load_plan
 from unit.execution.actors import BOB, approved, carried_out, kinds, run
 from unit.execution.doubles import (
     B1,

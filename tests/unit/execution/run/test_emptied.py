@@ -12,7 +12,8 @@ from pulsar_advisor.execution.run.emptied import Left, left_on
 from pulsar_advisor.execution.run.options import undisturbed
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
+from pulsar_advisor.model.plans.plan import Plan, PlanDecision
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import approved, run
 from unit.execution.doubles import B1, BASKETS, LOWER, FakeCluster, make_plan, unload_step, widen
 

@@ -18,7 +18,8 @@ from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans import plan as plans
-from pulsar_advisor.model.plans.plan import Step, StepPrediction, digest_of, seal
+from pulsar_advisor.model.plans.plan import Step, StepPrediction
+from pulsar_advisor.model.plans.sealed import digest_of, seal
 from unit.execution.actors import approved, carried_out, killed_at_work, run, states
 from unit.execution.doubles import (
     B1,

@@ -8,7 +8,9 @@ from pulsar_advisor.execution.run.open_calls import open_calls
 from pulsar_advisor.execution.run.steering import abort, left_open
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
-from pulsar_advisor.model.plans.plan import Step, digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Step
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import ALICE, approved, killed_at_work, run
 from unit.execution.doubles import (
     B1,

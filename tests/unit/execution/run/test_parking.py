@@ -18,7 +18,8 @@ from pulsar_advisor.execution.run.pace import Pace
 from pulsar_advisor.execution.run.parking import ParkedRun, Parking, parking_of
 from pulsar_advisor.execution.run.steering import abort, go_on, pause
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import ALICE, approved, killed_at_work, run
 from unit.execution.doubles import (
     B1,

@@ -10,7 +10,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.run.steering import pause
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
-from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
+from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import ALICE, BRISK, approved, killed_at_work, run
 from unit.execution.doubles import (
     B1,

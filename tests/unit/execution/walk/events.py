@@ -19,7 +19,8 @@ from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import BOB, FOUR_EYES
 from unit.execution.doubles import make_plan, unload_step
 from unit.execution.roll.doubles import OLIVE, ORDER, roll_plan

@@ -17,7 +17,8 @@ from pulsar_advisor.execution.ledger.switches import MAY_ACT_MS, switched_off
 from pulsar_advisor.execution.roll.progress import progress_of
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.walk.events import (
     BACK,
     BUSY,

@@ -36,7 +36,8 @@ from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.bounds import MAX_AGE
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, StorageError
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.process import this_process
 from unit.execution.actors import ALICE, BOB, FOUR_EYES
 from unit.execution.doubles import FakeTime, Killed

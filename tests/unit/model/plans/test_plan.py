@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.model.plans.plan import digest_of, dump_plan, file_name, load_plan, seal, sealed_before
+from pulsar_advisor.model.plans.sealed import digest_of, dump_plan, file_name, load_plan, seal, sealed_before
 from unit.execution.doubles import make_plan, unload_step
 
 EARLIER = tuple(

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
-from pulsar_advisor.model.plans.plan import Step, digest_of
+from pulsar_advisor.model.plans.plan import Step
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.advice.compare import (
     Score,
     advise,

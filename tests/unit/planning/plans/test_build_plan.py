@@ -8,7 +8,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, PublishedLoad
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import DEFAULT_RATIO
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck

@@ -11,7 +11,9 @@ from pulsar_advisor.execution.roll.conduct import Roll, announce, go_on
 from pulsar_advisor.execution.roll.status import status_of, waits_for
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import approved, run
 from unit.execution.doubles import B1, B2, B3, FakeCluster, Killed, make_plan, unload_step
 from unit.execution.roll.doubles import (

@@ -23,7 +23,8 @@ from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved
 from unit.execution.doubles import B1, B2, B3, NAMESPACE, UPPER, FakeCluster, forecast
 from unit.execution.roll.doubles import (

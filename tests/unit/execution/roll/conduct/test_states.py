@@ -9,7 +9,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.rolls import open_rolls
 from pulsar_advisor.execution.roll.conduct import Roll, go_on, pause
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import digest_of, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import run
 from unit.execution.doubles import B1, FakeCluster
 from unit.execution.roll.doubles import (

@@ -20,7 +20,8 @@ from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.execution.run.steering import pause as pause_run
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Plan, short
+from pulsar_advisor.model.plans.names import short
+from pulsar_advisor.model.plans.plan import Plan
 from unit.execution.actors import approved, carried_out, run
 from unit.execution.doubles import B1, B2, B3, BASKETS, NAMESPACE, UPPER, FakeCluster, Killed, unload_step
 from unit.execution.roll.doubles import (

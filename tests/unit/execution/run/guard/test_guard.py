@@ -26,7 +26,8 @@ from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import OFF
 from pulsar_advisor.execution.run.steering import abort, pause
 from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.sealed import digest_of
 from unit.execution.actors import BOB, approved, carried_out, run
 from unit.execution.doubles import (
     B1,
