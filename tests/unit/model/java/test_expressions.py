@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -131,6 +133,12 @@ def test_an_expression_that_takes_too_long_is_unusable_for_all_names(monkeypatch
     found = matched(["(a|aa)+[!?]"], ["a!", "a" * 61])
     assert found.matches.tolist() == [False, False]
     assert found.unusable == {"(a|aa)+[!?]": f"matching took more than 0.05 s at '{'a' * 61}' and was stopped"}
+
+
+def test_a_process_that_is_stopped_for_a_while_is_no_slow_expression(monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = itertools.count(step=3600)
+    monkeypatch.setattr(time, "monotonic", lambda: next(hours))
+    assert matched(["b.*"], ["a", "b", "bc"]).matches.tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize(
