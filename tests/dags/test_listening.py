@@ -146,7 +146,7 @@ def test_what_a_stopped_task_was_about_to_open_is_closed(monkeypatch: pytest.Mon
         waiting.cancel()
         await asyncio.wait([waiting])
         cancelled.set()
-        return await asyncio.to_thread(closed.wait, 5)
+        return await asyncio.to_thread(closed.wait, 20)
 
     monkeypatch.setattr(PublicationsTrigger, "_listening", listening)
     assert asyncio.run(stopped_meanwhile())

@@ -7,9 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from select import select
 
 import psutil
 import pytest
@@ -59,7 +59,7 @@ def test_a_small_document_needs_no_process(decoders: TopicDecoders) -> None:
     before = children()
     small = Document(URL, b'{"retail/orders": {"0x00000000_0xffffffff": {"persistent": {"t": {}}}}}')
     assert decoders.topic_file("b1:8080", small).file.rows == 1
-    assert children() == before
+    assert children() <= before
 
 
 def test_a_document_cut_short_is_unreadable_and_the_next_is_decoded(decoders: TopicDecoders) -> None:
@@ -85,8 +85,8 @@ def test_no_process_is_left() -> None:
     before = children()
     with TopicDecoders() as decoders:
         decoders.topic_file("b1:8080", large_document())
-        assert children() > before
-    assert children() == before
+        assert children() - before
+    assert children() <= before
 
 
 def test_processes_end_when_the_capture_is_killed() -> None:
@@ -99,9 +99,7 @@ def test_processes_end_when_the_capture_is_killed() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment) as capture:
         assert capture.stdout is not None
-        decoder = int(capture.stdout.readline())
+        decoder = os.pidfd_open(int(capture.stdout.readline()))
         capture.kill()
-    deadline = time.monotonic() + 20
-    while Path(f"/proc/{decoder}").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not Path(f"/proc/{decoder}").exists()
+    assert select([decoder], [], [], 60)[0], "it has not ended"
+    os.close(decoder)

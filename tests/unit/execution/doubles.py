@@ -143,7 +143,8 @@ class FakeCluster:
 
     def later(self, after_s: float, happens: Callable[[], None]) -> None:
         """Something is seen by whoever reads after this time."""
-        self._later.append((self.time.ms + int(after_s * 1000), happens))
+        with self.lock:
+            self._later.append((self.time.ms + int(after_s * 1000), happens))
 
     def _now(self) -> None:
         if self.unreadable:
@@ -232,7 +233,7 @@ class FakeCluster:
         reply = self.replies.pop(0) if self.replies else Reply(204, "")
         if reply.status == 204 or not self.fails:
             effect = (lambda: self._unload(write)) if isinstance(write, Unload) else (lambda: self._split(write))
-            self._later.append((self.time.ms + int(self.effect_after_s * 1000), effect))
+            self.later(self.effect_after_s, effect)
         self.on_event("the broker is at work")
         if not self.answers_first:
             self.time.pass_s(self.effect_after_s)
