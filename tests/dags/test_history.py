@@ -18,9 +18,16 @@ from written_tables import snapshot_of_one_bundle
 
 pytestmark = pytest.mark.airflow
 
+NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def no_day_ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsar_advisor_airflow.tasks.history.datetime", SimpleNamespace(now=lambda _zone: NOW))
+
 
 def ago(**time: int) -> str:
-    return snapshot_id(datetime.now(UTC) - timedelta(**time))
+    return snapshot_id(NOW - timedelta(**time))
 
 
 @pytest.fixture
@@ -55,7 +62,7 @@ def test_a_night_folds_the_days_before_removes_what_is_old_and_writes_the_page(r
 def test_what_was_removed_is_handed_on_by_day_whatever_the_number_of_snapshots(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    day = datetime.now(UTC).replace(hour=1) - timedelta(days=40)
+    day = NOW.replace(hour=1) - timedelta(days=40)
     first, _ = (snapshot(root, snapshot_id(day + timedelta(minutes=minutes))) for minutes in (0, 15))
     snapshot(root, ago(days=0))
     triggered_by(monkeypatch)
