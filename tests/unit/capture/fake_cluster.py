@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -76,8 +77,11 @@ class FakeBroker:
         self._server.expect_request(f"{ADMIN}{path}", method="GET").respond_with_handler(handler)
 
     def stop(self) -> None:
-        """Refuse connections."""
+        """Refuse connections; no other process gets the port."""
         self._server.stop()
+        self._held = socket.socket()
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind((self._server.host, self._server.port))
 
     @property
     def requests(self) -> list[tuple[str, str]]:
