@@ -20,6 +20,7 @@ from contextlib import suppress
 from functools import wraps
 from importlib.metadata import entry_points
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 from sqlalchemy import Engine, event
@@ -67,8 +68,8 @@ def fill(folder: Path) -> None:
 
 def main(work: Path, event_at_instant: str, instant: int, arguments: list[str]) -> None:
     passed: list[str] = []
-    wrote = False
-    """Whether the transaction adds an event: each step of a run does, and a renewal of the lease does not."""
+    writing: set[int] = set()
+    """Threads whose transaction adds an event: each step of a run does, and a renewal of the lease does not."""
 
     def pass_by(name: str) -> None:
         passed.append(name)
@@ -76,17 +77,16 @@ def main(work: Path, event_at_instant: str, instant: int, arguments: list[str]) 
             happen(event_at_instant)
 
     def execute(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        nonlocal wrote
-        wrote = wrote or statement.startswith("INSERT")
+        if statement.startswith("INSERT"):
+            writing.add(get_ident())
 
     def before_commit(_connection: object) -> None:
-        if wrote:
+        if get_ident() in writing:
             pass_by("before a write")
 
     def after_commit(_session: object) -> None:
-        nonlocal wrote
-        if wrote:
-            wrote = False
+        if get_ident() in writing:
+            writing.remove(get_ident())
             pass_by("after a write")
 
     def before_and_after(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -117,6 +118,22 @@ def scene(
         approved(ledger, plan)
         ledger.close()
         yield Scene(cluster, dict(cluster.owners), plan, ledger_url, folder, in_flight)
+
+
+@contextmanager
+def unanswered_calls(run: Scene) -> Iterator[None]:
+    """Brokers that answer the calls of a run only after the block."""
+    answer = threading.Event()
+
+    def at_work(what: str) -> None:
+        if what == "the broker is at work":
+            answer.wait(120)
+
+    run.cluster.on_event = at_work
+    try:
+        yield
+    finally:
+        answer.set()
 
 
 def assert_as_undisturbed(scene: Scene) -> None:

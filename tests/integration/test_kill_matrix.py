@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import NewLedger
-from integration.scene import assert_as_undisturbed, scene, until
+from integration.scene import assert_as_undisturbed, scene, unanswered_calls, until
 
 SAMPLED = 2
 """Instants in every run of the tests, spread evenly; all of them in `make test-full`."""
@@ -44,10 +44,11 @@ def test_a_run_that_is_killed_at_any_instant_ends_as_an_undisturbed_one(
 
 @pytest.mark.sampled(every=2)
 def test_a_run_that_gets_sigterm_finishes_its_step_and_can_be_resumed(new_ledger: NewLedger, tmp_path: Path) -> None:
-    with scene(new_ledger(), tmp_path, effect_after_s=3.0) as asked:
-        process = asked.start()
-        until(lambda: asked.cluster.writes)
-        process.send_signal(signal.SIGTERM)
+    with scene(new_ledger(), tmp_path) as asked:
+        with unanswered_calls(asked):
+            process = asked.start()
+            until(lambda: asked.cluster.writes)
+            process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=240)
         assert (process.returncode, len(asked.cluster.writes)) == (5, 1)
         assert "1 of 2 steps confirmed: ended by SIGTERM" in said

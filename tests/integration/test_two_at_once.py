@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from integration.conftest import NewLedger
-from integration.scene import Scene, assert_as_undisturbed, scene, until
+from integration.scene import assert_as_undisturbed, scene, unanswered_calls, until
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.opening import open_ledger
 
@@ -30,22 +28,6 @@ def can_make_namespaces() -> bool:
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that take no other one for dead, however seldom it gets a processor."""
     monkeypatch.setenv("LEASE_MS", "180000")
-
-
-@contextmanager
-def unanswered_calls(run: Scene) -> Iterator[None]:
-    """Brokers that answer the calls of a run only after the block."""
-    answer = threading.Event()
-
-    def at_work(what: str) -> None:
-        if what == "the broker is at work":
-            answer.wait(120)
-
-    run.cluster.on_event = at_work
-    try:
-        yield
-    finally:
-        answer.set()
 
 
 @pytest.mark.sampled(every=2)

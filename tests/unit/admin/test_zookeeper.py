@@ -19,6 +19,7 @@ from pulsar_advisor.admin.metadata_store import PATHS_AT_A_TIME, MetadataReader,
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 from unit.admin.fake_zookeeper import Call, FakeKazoo
+from web_server import endless_heads
 
 LOWER, UPPER = "0x00000000_0x80000000", "0x80000000_0xffffffff"
 CONNECTION = ZooKeeperConnection(hosts="zk1:2181/pulsar", timeout_s=0.2)
@@ -190,24 +191,13 @@ def test_a_session_ends_in_time_though_the_client_does_not(monkeypatch: pytest.M
 
 
 def test_a_session_whose_answer_drips_leaves_no_thread() -> None:
-    def drip(server: socket.socket) -> None:
-        with suppress(OSError), server.accept()[0] as peer:
-            peer.sendall((1 << 19).to_bytes(4, "big"))
-            while not has_ended.wait(0.05):
-                peer.sendall(b"x")
-
-    before, has_ended = set(threading.enumerate()), Event()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=drip, args=(server,), daemon=True).start()
-        with (
-            pytest.raises(ClusterUnreachable),
-            ZooKeeperConnection(hosts=f"127.0.0.1:{server.getsockname()[1]}", timeout_s=0.5).session(),
-        ):
+    with endless_heads((1 << 19).to_bytes(4, "big")) as address:
+        before, connection = set(threading.enumerate()), ZooKeeperConnection(hosts=address[7:], timeout_s=0.5)
+        with pytest.raises(ClusterUnreachable), connection.session():
             pass
         for thread in set(threading.enumerate()) - before:
             thread.join(10)
-        has_ended.set()
-    assert set(threading.enumerate()) <= before
+        assert set(threading.enumerate()) <= before
 
 
 def test_an_answer_that_can_not_be_parsed_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
