@@ -32,6 +32,11 @@ _silent.propagate = False
 class _Threads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
     """kazoo's threads. One that an answer ends has nothing to print: whoever waits for the answer says so."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: list[socket.socket] = []
+        self._is_given_up = False
+
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Thread:
         """Start a thread."""
 
@@ -43,6 +48,21 @@ class _Threads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
 
         thread: Thread = super().spawn(run)
         return thread
+
+    def create_connection(self, *args: Any, **kwargs: Any) -> socket.socket:
+        """A connection, which is shut down at once if the session was given up while it was made."""
+        made: socket.socket = super().create_connection(*args, **kwargs)
+        self._made.append(made)
+        if self._is_given_up:
+            self.give_up()
+        return made
+
+    def give_up(self) -> None:
+        """Shut down every connection, also one that is being made: kazoo reads for as long as an answer drips in."""
+        self._is_given_up = True
+        for made in self._made:
+            with suppress(OSError):
+                made.shutdown(socket.SHUT_RDWR)
 
 
 class ZooKeeperConnection(BaseModel):
@@ -126,14 +146,12 @@ class ZooKeeperConnection(BaseModel):
                 raise ClusterUnreachable(f"{self.name}: {what}")
             yield ZooKeeperStore(client, self)
         finally:
-            # kazoo waits for its thread, which reads on for as long as an answer drips in.
+            # kazoo waits for its thread.
             ending = Thread(target=_end, args=(client,), daemon=True)
             ending.start()
             ending.join(self.timeout_s)
-            sock = client._connection._socket
-            if ending.is_alive() and sock is not None:
-                with suppress(OSError):
-                    sock.shutdown(socket.SHUT_RDWR)
+            if ending.is_alive():
+                client.handler.give_up()
 
 
 def _end(client: KazooClient) -> None:

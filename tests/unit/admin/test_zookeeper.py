@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, NoAuthError
+from kazoo.handlers import utils
 from pydantic import ValidationError
 
 from pulsar_advisor.admin.metadata_store import PATHS_AT_A_TIME, MetadataReader, connected
@@ -190,11 +191,22 @@ def test_a_session_ends_in_time_though_the_client_does_not(monkeypatch: pytest.M
     drips.set()
 
 
-def test_a_session_whose_answer_drips_leaves_no_thread() -> None:
+@pytest.mark.parametrize("connects", ["in time", "once it was given up"])
+def test_a_session_whose_answer_drips_leaves_no_thread(connects: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, was_given_up = utils.create_tcp_connection, Event()
+
+    def connect_late(*arguments: Any, **options: Any) -> socket.socket:
+        made: socket.socket = connect(*arguments, **options)
+        was_given_up.wait(10)
+        return made
+
+    if connects != "in time":
+        monkeypatch.setattr(utils, "create_tcp_connection", connect_late)
     with endless_heads((1 << 19).to_bytes(4, "big")) as address:
         before, connection = set(threading.enumerate()), ZooKeeperConnection(hosts=address[7:], timeout_s=0.5)
         with pytest.raises(ClusterUnreachable), connection.session():
             pass
+        was_given_up.set()
         for thread in set(threading.enumerate()) - before:
             thread.join(10)
         assert set(threading.enumerate()) <= before
