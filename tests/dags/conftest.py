@@ -30,7 +30,7 @@ os.environ |= {
     "AIRFLOW__CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
     "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
-    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{_home.name}/airflow.db",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{_home.name}/airflow.db?timeout=60",  # seconds
     "AIRFLOW__PULSAR_ADVISOR__ROOT": f"{_home.name}/root",
     "AIRFLOW__PULSAR_ADVISOR__CLUSTER": "demo",
     "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
