@@ -19,7 +19,7 @@ from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
 from pulsar_advisor.model.load.extensible_load import extensible_load
 from pulsar_advisor.placement.anti_affinity import domains, least_occupied, may_unload
 from pulsar_advisor.placement.filters import fewest_bundles
-from pulsar_advisor.splitting.boundaries import can_split, find_bundle, initial_boundaries, split_bundles
+from pulsar_advisor.splitting.boundaries import can_split, split_bundles
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.bundle_splitter_task import select as select_modular
 from pulsar_advisor.splitting.default_namespace_bundle_split_strategy import HitRules, Surroundings, run_cycle
@@ -118,8 +118,13 @@ def _halve_repeatedly(case: Json, release: str) -> object:
     return rounds
 
 
+def _equal_bundles(count: int) -> tuple[int, ...]:
+    segment = (FULL_UPPER_BOUND + 1) // count
+    return (*(index * segment for index in range(count)), FULL_UPPER_BOUND)
+
+
 def _initial(case: Json, release: str) -> object:
-    return {"boundaries": _hex(initial_boundaries(case["config"]["numBundles"]))}
+    return {"boundaries": _hex(_equal_bundles(case["config"]["numBundles"]))}
 
 
 def _look_up(case: Json, release: str) -> object:
@@ -127,16 +132,17 @@ def _look_up(case: Json, release: str) -> object:
     if "boundaries" in config:
         boundaries = tuple(int(boundary, 16) for boundary in config["boundaries"])
     else:
-        boundaries = initial_boundaries(config["numBundles"])
+        boundaries = _equal_bundles(config["numBundles"])
     position = int(given["hash"], 16) if "hash" in given else topic_hash(given["topic"])
-    index = find_bundle(boundaries, position)
     ranges = list(itertools.pairwise(boundaries))
+    member = next(format_range(*bounds) for bounds in ranges if contains(*bounds, position))
+    found = position < FULL_UPPER_BOUND
     return {
         "hash": position,
         "hash_hex": f"0x{position:08x}",
-        "bundle": None if index is None else format_range(*ranges[index]),
-        "lookup": "index out of bounds error in Pulsar's lookup" if index is None else "ok",
-        "range_membership": next(format_range(*bounds) for bounds in ranges if contains(*bounds, position)),
+        "bundle": member if found else None,
+        "lookup": "ok" if found else "index out of bounds error in Pulsar's lookup",
+        "range_membership": member,
     }
 
 

@@ -1,46 +1,24 @@
-"""The set arithmetic of bundles: initial division, look-up of a hash, and the effect of a split on a boundary list.
+"""The set arithmetic of bundles: which can be split, and the effect of a split on a boundary list.
 
 A namespace of n bundles is a list of n + 1 ascending positions of the 32-bit ring; bundle i is [b[i], b[i + 1]), the
-last one including its upper bound. Source: Pulsar `NamespaceBundleFactory.getBundles`, `canSplitBundle`,
-`splitBundles` and `NamespaceBundles.findBundle`, 2.11 to 5.0.
+last one including its upper bound. Source: Pulsar `NamespaceBundleFactory.canSplitBundle` and `splitBundles`,
+2.11 to 5.0.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 
-from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, format_range
+from pulsar_advisor.model.cluster.bundle_range import format_range
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 
 Ranges = tuple[tuple[int, int], ...]
 """Bundle ranges as (lower, upper), ascending."""
 
 
-def initial_boundaries(count: int) -> tuple[int, ...]:
-    """Boundaries of a new namespace of `count` equal bundles: multiples of floor(2**32 / count), closed by 0xffffffff.
-
-    Raises `UsageError` when `count` is not positive.
-    """
-    if count < 1:
-        raise UsageError(f"a namespace can't have {count} bundles; give one or more")
-    segment = (FULL_UPPER_BOUND + 1) // count
-    return (*(index * segment for index in range(count)), FULL_UPPER_BOUND)
-
-
 def can_split(lower: int, upper: int) -> bool:
     """Whether the bundle is wider than one position: Pulsar refuses to split narrower ones."""
     return upper - lower > 1
-
-
-def find_bundle(boundaries: Sequence[int], position: int) -> int | None:
-    """Index of the bundle in which a hash is looked up; None for 0xffffffff.
-
-    The last range includes 0xffffffff, yet Pulsar's look-up of exactly that hash runs past the end of its bundle list
-    and fails, so a topic with this hash can't be served.
-    """
-    index = bisect_right(boundaries, position) - 1
-    return index if 0 <= index < len(boundaries) - 1 else None
 
 
 def split_bundles(

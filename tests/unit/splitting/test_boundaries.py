@@ -8,23 +8,9 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND
 from pulsar_advisor.model.errors import DataNotFit, UsageError
-from pulsar_advisor.splitting.boundaries import can_split, find_bundle, initial_boundaries, split_bundles
+from pulsar_advisor.splitting.boundaries import can_split, split_bundles
 
 FULL = (0, FULL_UPPER_BOUND)
-
-
-def test_four_bundles_start_at_quarters_of_two_to_the_32():
-    assert initial_boundaries(4) == (0, 0x40000000, 0x80000000, 0xC0000000, 0xFFFFFFFF)
-
-
-def test_the_last_initial_bundle_takes_the_remainder():
-    assert initial_boundaries(3) == (0, 0x55555555, 0xAAAAAAAA, 0xFFFFFFFF)
-
-
-@pytest.mark.parametrize("count", [0, -1])
-def test_a_namespace_has_at_least_one_bundle(count):
-    with pytest.raises(UsageError, match=f"can't have {count} bundles"):
-        initial_boundaries(count)
 
 
 def test_halving_the_full_range_cuts_below_its_middle():
@@ -71,15 +57,6 @@ def test_fewer_than_one_child_is_refused():
 def test_a_bundle_that_is_gone_is_named():
     with pytest.raises(DataNotFit, match="0x00000000_0x80000000 is not among the namespace's 1 bundles"):
         split_bundles(FULL, 0, 0x80000000)
-
-
-@pytest.mark.parametrize(("position", "index"), [(0, 0), (0x7FFFFFFF, 0), (0x80000000, 1), (0xFFFFFFFE, 1)])
-def test_a_hash_lies_in_the_bundle_whose_lower_bound_it_reaches(position, index):
-    assert find_bundle((0, 0x80000000, 0xFFFFFFFF), position) == index
-
-
-def test_pulsar_looks_the_hash_ffffffff_up_in_vain():
-    assert find_bundle((0, 0x80000000, 0xFFFFFFFF), 0xFFFFFFFF) is None
 
 
 @st.composite
