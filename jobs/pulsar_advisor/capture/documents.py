@@ -131,7 +131,7 @@ class MetricDimensions(AllowList):
 
 
 class UsageMetrics(AllowList):
-    """The Extensible manager's five resources, in percent."""
+    """The Extensible manager's five resources, in percent, in the order of RESOURCES."""
 
     brk_lb_cpu_usage: Number = UNSET
     brk_lb_memory_usage: Number = UNSET

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 from urllib.parse import unquote_plus
 
 import msgspec
+from msgspec.json import Decoder
 
 from pulsar_advisor.admin.decoding import decode
-from pulsar_advisor.admin.metadata_store import MetadataReader
+from pulsar_advisor.admin.metadata_store import MetadataReader, Node
 from pulsar_advisor.admin.read_client import LEADER, FailureDomain, is_release
 from pulsar_advisor.capture.documents import (
     BROKER_TIME_AVERAGE,
@@ -48,7 +49,7 @@ _LONGEST_QUOTE: Final = 100
 def read_store(session: Session, metadata: MetadataReader) -> None:
     """Read the metadata store into the snapshot."""
 
-    def broker_nodes() -> Iterable[Line]:
+    def broker_nodes() -> Iterator[Line]:
         for broker, node, report in session.decoded("load_reports", metadata.broker_nodes(), LOAD_REPORT):
             yield {
                 "source": "zookeeper",
@@ -59,7 +60,7 @@ def read_store(session: Session, metadata: MetadataReader) -> None:
                 "document": report,
             }
 
-    def leaders() -> Iterable[Line]:
+    def leaders() -> Iterator[Line]:
         nodes = ((node.path, node) for node in metadata.leaders())
         found = [node.broker_id for _, _, node in session.decoded("leader", nodes, LEADER)]
         named = [leader for leader in found if leader is not None]
@@ -69,47 +70,39 @@ def read_store(session: Session, metadata: MetadataReader) -> None:
             )
         yield from ({"source": "zookeeper", "broker": leader} for leader in found)
 
-    def local_policies() -> Iterable[Line]:
+    def local_policies() -> Iterator[Line]:
         for namespace, node, policies in session.decoded("local_policies", metadata.local_policies(), LOCAL_POLICIES):
             yield {"namespace": namespace, "version": node.version, "document": policies}
 
-    def bundle_data() -> Iterable[Line]:
-        for bundle, node, data in session.decoded("bundle_data", metadata.bundle_data(), BUNDLE_DATA):
-            yield {"bundle": bundle, "modifiedAt": node.modified_at_ms, "document": data}
+    def dated(surface: str, of: str, nodes: Iterator[tuple[str, Node]], decoder: Decoder[Any]) -> Iterator[Line]:
+        for name, node, document in session.decoded(surface, nodes, decoder):
+            yield {of: name, "modifiedAt": node.modified_at_ms, "document": document}
 
-    def broker_time_averages() -> Iterable[Line]:
-        nodes = metadata.broker_time_averages()
-        for broker, node, averages in session.decoded("broker_time_averages", nodes, BROKER_TIME_AVERAGE):
-            yield {"broker": broker, "modifiedAt": node.modified_at_ms, "document": averages}
-
-    def resource_quotas() -> Iterable[Line]:
-        for bundle, node, quota in session.decoded("resource_quotas", metadata.resource_quotas(), RESOURCE_QUOTA):
-            yield {"bundle": bundle, "modifiedAt": node.modified_at_ms, "document": quota}
-
-    def topic_names() -> Iterable[Line]:
+    def topic_names() -> Iterator[Line]:
         for namespace, topics in metadata.persistent_topics():
             for topic in topics:
                 yield {"source": "zookeeper", "namespace": namespace, "domain": "persistent", "topic": topic}
 
-    surfaces: tuple[tuple[str, Callable[[], Iterable[Line]]], ...] = (
-        ("load_reports", broker_nodes),
-        ("leader", leaders),
-        ("local_policies", local_policies),
-        ("bundle_data", bundle_data),
-        ("broker_time_averages", broker_time_averages),
-        ("resource_quotas", resource_quotas),
-        ("topic_names", topic_names),
-        (SEGMENTS, lambda: stored_segments(session, metadata)),
+    averages = metadata.broker_time_averages()
+    surfaces = (
+        ("load_reports", broker_nodes()),
+        ("leader", leaders()),
+        ("local_policies", local_policies()),
+        ("bundle_data", dated("bundle_data", "bundle", metadata.bundle_data(), BUNDLE_DATA)),
+        ("broker_time_averages", dated("broker_time_averages", "broker", averages, BROKER_TIME_AVERAGE)),
+        ("resource_quotas", dated("resource_quotas", "bundle", metadata.resource_quotas(), RESOURCE_QUOTA)),
+        ("topic_names", topic_names()),
+        (SEGMENTS, stored_segments(session, metadata)),
     )
     _write_each(session, "metadata store", surfaces)
 
 
-def _write_each(session: Session, step: str, surfaces: Sequence[tuple[str, Callable[[], Iterable[Line]]]]) -> None:
+def _write_each(session: Session, step: str, surfaces: Sequence[tuple[str, Iterator[Line]]]) -> None:
     """Write the lines of each surface; if one can't be read, only that one is missing."""
     session.progress.begin(step, len(surfaces))
     for surface, lines in surfaces:
         with session.journal.attempt(surface):
-            write_nodes(session, surface, lines())
+            write_nodes(session, surface, lines)
         session.progress.advance()
 
 
@@ -158,9 +151,9 @@ class _PartitionedTopic(msgspec.Struct):
     partitions: int = 0
 
 
-_PARTITIONED_TOPIC = msgspec.json.Decoder(_PartitionedTopic)
-_FAILURE_DOMAIN = msgspec.json.Decoder(FailureDomain)
-_SETTINGS = msgspec.json.Decoder(dict[str, str | None])
+_PARTITIONED_TOPIC = Decoder(_PartitionedTopic)
+_FAILURE_DOMAIN = Decoder(FailureDomain)
+_SETTINGS = Decoder(dict[str, str | None])
 
 _CONFIGURATION_APART: Final = (
     "the cluster's configuration is kept in another store than this one: give --configuration-metadata-store"
@@ -243,12 +236,12 @@ def _read_configuration(session: Session, metadata: MetadataReader) -> None:
                 "partitions": topics.partitions,
             }
 
-    surfaces: tuple[tuple[str, Callable[[], Iterable[Line]]], ...] = (
-        ("settings", dynamic_settings),
-        ("isolation_policies", isolation_policies),
-        ("failure_domains", failure_domains),
-        ("tenants", tenants),
-        ("namespaces", namespaces),
-        ("partitioned_topics", partitioned_topics),
+    surfaces = (
+        ("settings", dynamic_settings()),
+        ("isolation_policies", isolation_policies()),
+        ("failure_domains", failure_domains()),
+        ("tenants", tenants()),
+        ("namespaces", namespaces()),
+        ("partitioned_topics", partitioned_topics()),
     )
     _write_each(session, "configuration in the metadata store", surfaces)

@@ -30,6 +30,7 @@ from pulsar_advisor.capture.documents import (
     BrokerTimeAverage,
     LoadReport,
     TopicLine,
+    UsageMetrics,
     broker_metrics,
     topic_lines,
 )
@@ -48,15 +49,6 @@ from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad, Report
 from pulsar_advisor.planning.usage.forecast import finite
 
 T = TypeVar("T")
-
-_USAGE_METRICS: Final = (
-    "brk_lb_cpu_usage",
-    "brk_lb_memory_usage",
-    "brk_lb_directMemory_usage",
-    "brk_lb_bandwidth_in_usage",
-    "brk_lb_bandwidth_out_usage",
-)
-"""Percent, in the order of RESOURCES. Source: Pulsar `BrokerLoadData.toMetrics`."""
 
 
 class _ReportLine(msgspec.Struct):
@@ -234,7 +226,7 @@ def _asked(client: ReadClient, broker: str, averages: Report | None) -> BrokerLo
 
 def _usage(metrics: Report) -> Report:
     """Load metrics in the form of `BrokerLoadData`: percent with a limit of 100, and the maximum as a ratio."""
-    named = zip(RESOURCES, _USAGE_METRICS, strict=True)
+    named = zip(RESOURCES, UsageMetrics.__struct_fields__, strict=True)
     usage = {resource: {"usage": metrics[name], "limit": 100.0} for resource, name in named if name in metrics}
     return {**usage, **({"maxResourceUsage": metrics["max"]} if "max" in metrics else {})}
 
