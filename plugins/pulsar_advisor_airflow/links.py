@@ -30,22 +30,19 @@ class PlanLink(BaseOperatorLink):  # type: ignore[misc]
     """The plan that a task is about: its steps, who proposed and approved it, and its runs."""
 
     name = "Plan"
+    page = "plans"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002
         """Its address; empty if the task got no plan."""
         digest = _reference(operator).get("digest")
-        return page_link("clusters", operator.cluster, "plans", digest) if digest else ""
+        return page_link("clusters", operator.cluster, self.page, digest) if digest else ""
 
 
-class RollLink(BaseOperatorLink):  # type: ignore[misc]
+class RollLink(PlanLink):
     """The page of the roll that a task carries out: its progress, and the buttons that steer it."""
 
     name = "Roll"
-
-    def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002
-        """Its address; empty if the task got no plan."""
-        digest = _reference(operator).get("digest")
-        return page_link("clusters", operator.cluster, "rolls", digest) if digest else ""
+    page = "rolls"
 
 
 class LedgerLink(BaseOperatorLink):  # type: ignore[misc]

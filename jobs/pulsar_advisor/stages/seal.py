@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Final
 
 from pulsar_advisor.documents.history_day import HistoryDay
@@ -42,14 +42,11 @@ def seal(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) 
     if not stages:
         return
     try:
-        ledger = opened()
-        try:
+        with closing(opened()) as ledger:
             for stage in stages:
                 if (sha256 := result_sha256(root, snapshot, stage)) is not None:
                     plans = _listed(root, snapshot) if stage == "recommend" else ()
                     record_seal(ledger, root.cluster, snapshot, stage, sha256, plans)
-        finally:
-            ledger.close()
     except (AdvisorError, OSError) as error:
         _log.warning("snapshot %s is not sealed, so no policy can approve its plans: %s", snapshot, error)
 
