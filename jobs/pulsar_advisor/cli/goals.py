@@ -92,10 +92,7 @@ def restart_order(
 
     ceiling_ratio = _ratio(ceiling)
     order = run(*place.at(snapshot), ceiling_ratio)
-    if json:
-        print_json(order)
-    else:
-        say_lines(restart_lines(order, ceiling_ratio))
+    print_json(order) if json else say_lines(restart_lines(order, ceiling_ratio))
 
 
 def scale(
@@ -109,10 +106,7 @@ def scale(
     from pulsar_advisor.stages.scale import run
 
     found = run(*place.at(snapshot), ratio(to))
-    if json:
-        print_json(found)
-    else:
-        say_lines(scale_lines(found))
+    print_json(found) if json else say_lines(scale_lines(found))
 
 
 def _ratio(text: str | None) -> float | None:

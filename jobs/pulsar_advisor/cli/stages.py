@@ -176,10 +176,8 @@ def validate(
 
         rows = quality_history(root, snapshot)
         check = None if trend == "all" else named(trend).name
-        if json:
-            print_json([row for row in rows if check in (None, row.check)])
-        else:
-            say_lines(lines(rows, check))
+        shown = [row for row in rows if check in (None, row.check)]
+        print_json(shown) if json else say_lines(lines(rows, check))
         return
     from pulsar_advisor.stages.validate import run as judge
 
