@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from parity.modular_vectors import Answer, moments
-from pulsar_advisor.model.cluster.cluster_state import throughput_bytes_per_s
+from pulsar_advisor.model.cluster.cluster_state import MEMORY, throughput_bytes_per_s
 from pulsar_advisor.model.cluster.namespaces import bundle_namespace, is_system_service_namespace, require_namespace
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.java.maps import concurrent_map_order, hash_map_order, string_hashes
 from pulsar_advisor.model.load.broker_load_data import BrokerLoadData, fresh_records, updated
 from pulsar_advisor.model.load.extensible_load import ExtensibleLoad, TopBundle
+from pulsar_advisor.model.load.resource_usage import percent
 from pulsar_advisor.model.load.top_bundles import NamespaceBundleStats, comparisons, natural_comparison, top_bundles
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.shedding import registry as shedders
@@ -53,15 +54,21 @@ def broker_load_data(case: Json, release: str) -> list[Answer]:
     answers = []
     for moment, samples in zip(moments(case), _samples(case), strict=True):
         _apply(records, samples, settings_of(moment["config"], release))
-        record = records["b"][0]
+        record, sample = records["b"]
         answers.append(
             {
-                "maxResourceUsage": float(record.max_resource_usage[0]),
+                "maxResourceUsage": _maximum(sample),
                 "weightedMaxEMA": float(record.weighted_max_ema[0]),
                 "msgThroughputEMA": float(record.msg_throughput_ema[0]),
             }
         )
     return answers
+
+
+def _maximum(sample: Json) -> float:
+    """What a broker only reports: unlike `LocalBrokerData`, the record divides its binary32 percentage in binary64."""
+    shares = np.delete(percent(*resources([sample])), MEMORY, axis=1).astype(np.float64)
+    return float(np.fmax.reduce(shares, axis=1, initial=-np.inf)[0] / 100)
 
 
 def _bundles(moment: Json) -> list[str]:

@@ -34,7 +34,6 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.averages import DEFAULT_FIGURES
 from pulsar_advisor.model.load.broker_load_data import BrokerLoadData
 from pulsar_advisor.model.load.extensible_load import extensible_load
-from pulsar_advisor.model.load.resource_usage import maximum
 from pulsar_advisor.simulation.cluster import BUNDLES, CONSUMERS, PRODUCERS, TOPICS, SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.splitting.division import Division
@@ -104,9 +103,7 @@ def first_reports(
         top = state.published_load.top_position if state.published_load else np.full(len(bundles), NO_ROW)
         load = PublishedLoad(view.load, view.throughput_ema_bytes_per_s, top)
         at = np.full(len(brokers), now_ms, dtype=np.int64)
-        smoothed = BrokerLoadData(
-            maximum(brokers.usage, brokers.limit), load.weighted_max_ema, load.msg_throughput_ema, at
-        )
+        smoothed = BrokerLoadData(load.weighted_max_ema, load.msg_throughput_ema, at)
     since_sample = _phases(brokers.ids, intervals.host_usage, f"{seed}/host usage")
     return Reports(
         now_ms=now_ms,

@@ -9,17 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import MEMORY, Floats, Integers, throughput_bytes_per_s
+from pulsar_advisor.model.cluster.cluster_state import Floats, Integers, throughput_bytes_per_s
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.load.resource_usage import percent, weighted_maximum_with_heap
+from pulsar_advisor.model.load.resource_usage import weighted_maximum_with_heap
 
 
 @dataclass(frozen=True, eq=False)
 class BrokerLoadData:
-    """Records of n brokers."""
+    """Records of n brokers, without the unweighted maximum, which brokers only report."""
 
-    max_resource_usage: Floats
-    """Unweighted maximum of the last sample (ratio), without the heap; for publishing and reporting only."""
     weighted_max_ema: Floats
     """Smoothed weighted maximum (ratio): the load that decisions are based on."""
     msg_throughput_ema: Floats
@@ -30,7 +28,7 @@ class BrokerLoadData:
 
 def fresh_records(brokers: int) -> BrokerLoadData:
     """Records before any sample: loads of 1, as if every broker were fully loaded."""
-    return BrokerLoadData(np.ones(brokers), np.ones(brokers), np.zeros(brokers), np.zeros(brokers, dtype=np.int64))
+    return BrokerLoadData(np.ones(brokers), np.zeros(brokers), np.zeros(brokers, dtype=np.int64))
 
 
 def updated(
@@ -47,14 +45,7 @@ def updated(
             return np.where(first, sample, past * keep + (1 - keep) * sample)
 
     return BrokerLoadData(
-        max_resource_usage=_maximum(usage, limit),
         weighted_max_ema=smoothed(records.weighted_max_ema, load),
         msg_throughput_ema=smoothed(records.msg_throughput_ema, throughput),
         updated_at_ms=np.full(len(first), now_ms, dtype=np.int64),
     )
-
-
-def _maximum(usage: Floats, limit: Floats) -> Floats:
-    """Unlike `LocalBrokerData`, the record divides its binary32 percentage in binary64."""
-    shares = np.delete(percent(usage, limit), MEMORY, axis=1).astype(np.float64)
-    return np.asarray(np.fmax.reduce(shares, axis=1, initial=-np.inf) / 100)

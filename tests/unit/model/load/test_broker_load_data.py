@@ -27,5 +27,4 @@ def test_the_first_sample_is_taken_whole_and_later_ones_by_their_weight() -> Non
     second = updated(first, *sample(100, 8), SETTINGS, now_ms=6000)
     assert (first.weighted_max_ema[0], first.msg_throughput_ema[0]) == (0.5, 4.0)
     assert (second.weighted_max_ema[0], second.msg_throughput_ema[0]) == pytest.approx((0.625, 5.0))
-    assert second.max_resource_usage[0] == 1.0
     assert second.updated_at_ms[0] == 6000
