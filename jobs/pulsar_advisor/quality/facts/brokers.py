@@ -24,114 +24,89 @@ def facts_of_brokers(
     with the other brokers', figures left out, totals and counts compared with the sums over bundles, counts that can't
     be, what is known of all brokers together, whether the totals changed since the earlier snapshot.
     """
-    percents = {
-        f"{resource}_percent": sf.expr(f"if({resource}_limit > 0, 100 * {resource}_usage / {resource}_limit, null)")
-        for resource in _RESOURCES
-    }
-    # Kbit/s, like the limit; metrics give percentages only.
-    carried = {
-        f"carried_{way}_percent": sf.expr(
-            f"if(report_source = 'load_report' and bandwidth_{way}_limit > 0, "
-            f"0.8 * msg_throughput_{way}_bytes_per_s / bandwidth_{way}_limit, null)"
-        )
-        for way in ("in", "out")
-    }
-    common = brokers.agg(
-        *(
-            sf.expr(f"mode() within group (order by {resource}_limit) filter (where available)").alias(
-                f"common_{resource}_limit"
-            )
-            for resource in _RESOURCES
-        ),
-        *(
-            sf.expr(f"mode() within group (order by {column})").alias(f"common_{column}")
-            for column in ("load_manager_class_name", "version")
-        ),
-        common_clock().alias("common_clock_ahead_ms"),
-    )
-    known = {
-        f"{resource}_known_limit": sf.expr(f"if(reported, coalesce({resource}_limit, -1), null)")
-        for resource in _RESOURCES
-    }
-    alike = {
-        f"{resource}_limit_is_common": sf.expr(f"if(available, {resource}_limit = common_{resource}_limit, null)")
-        for resource in _RESOURCES
-    }
-    # A separate check names a bundle whose figure can't be a rate; here it must not spoil sums.
-    sums = bundles.groupBy(sf.expr("if(reported, figures_broker, owner)").alias("broker")).agg(
-        sf.expr("count_if(reported)").alias("summed_bundles"),
-        sf.expr("count_if(kind = 'user' and owner is not null)").alias("bundles_of_users"),
-        *(sf.sum(sf.col(count).cast("double")).alias(f"sum_{count}") for count in COUNTS),
-        *(
-            sf.expr(f"if(bool_and({figure} between 0 and {HIGHEST_FIGURE}), sum({figure}), null)").alias(
-                f"sum_{figure}"
-            )
-            for figure in FIGURES
-        ),
-    )
     usages = [f"{resource}_usage" for resource in _RESOURCES if resource != "cpu"]
     flows = " + ".join(f"coalesce(abs({figure}), 0)" for figure in FIGURES)
-    every_bundle = "reported and coalesce(summed_bundles, 0) = bundles_with_figures"
-
-    def summed(figure: str) -> str:
-        return f"if(bundles_with_figures = 0, 0, sum_{figure})"
-
-    unaccounted = {
-        f"unaccounted_{figure}_ratio": sf.expr(
-            f"if({every_bundle}, abs({figure} - {summed(figure)}) / greatest({figure}, {summed(figure)}, 1), null)"
+    of_resources = (
+        fact.format(of=resource)
+        for fact in (
+            "if({of}_limit > 0, 100 * {of}_usage / {of}_limit, null) as {of}_percent",
+            "if(reported, coalesce({of}_limit, -1), null) as {of}_known_limit",
+            "if(available, {of}_limit = common_{of}_limit, null) as {of}_limit_is_common",
         )
+        for resource in _RESOURCES
+    )
+    # Kbit/s, like the limit; metrics give percentages only.
+    carried = (
+        f"if(report_source = 'load_report' and bandwidth_{way}_limit > 0, "
+        f"0.8 * msg_throughput_{way}_bytes_per_s / bandwidth_{way}_limit, null) as carried_{way}_percent"
+        for way in ("in", "out")
+    )
+    every_bundle = "reported and coalesce(summed_bundles, 0) = bundles_with_figures"
+    sums = {figure: f"if(bundles_with_figures = 0, 0, sum_{figure})" for figure in (*COUNTS, *FIGURES)}
+    unaccounted = (
+        f"if({every_bundle}, abs({figure} - {sums[figure]}) / greatest({figure}, {sums[figure]}, 1), null) "
+        f"as unaccounted_{figure}_ratio"
         for figure in FIGURES
-    }
+    )
     return (
-        brokers.crossJoin(few_rows(common))
-        .join(in_session(sums, brokers.sparkSession), "broker", "left")
-        .withColumns(
-            {
-                "leaders": sf.col("is_leader").cast("int"),
-                # Doubles, since the difference of two numbers from documents can exceed 64 bits. A report has the
-                # broker's own time; metrics have no time, so they get the time of the read.
-                "report_age_minutes": sf.expr(
-                    "(double(report_read_at_ms) - report_updated_at_ms "
-                    "+ if(report_source = 'metrics', 0, coalesce(clock_ahead_ms, 0))) / 60000D"
-                ),
-                "report_is_dated": sf.expr("if(report_source is null, null, report_updated_at_ms is not null)"),
-                "clock_off_seconds": sf.expr("(double(clock_ahead_ms) - common_clock_ahead_ms) / 1000D"),
-                "clocks_ahead_of_ours_seconds": sf.expr("common_clock_ahead_ms / 1000D"),
-                "reported_host_is_its_own": sf.expr(
-                    "regexp_extract(reported_web_service_url, '^[a-z]+://(.*?)(:[0-9]+)?/?$', 1) "
-                    "= regexp_extract(broker, '^(.*?)(:[0-9]+)?$', 1)"
-                ),
-                "reports_of_all": sf.expr("count(report_source) over ()"),
-                "traffic_of_all_flows": sf.expr(
-                    f"if(count(report_source) over () > 0, sum({flows}) over () > 0, null)"
-                ),
-                # Bundles that a Modular broker still owns hours after their topics were deleted are idle indeed.
-                "serves_its_bundles": sf.expr(
-                    "if(reported and bundles_of_users > 0 and (report_source = 'metrics' "
-                    f"or coalesce(double(report_updated_at_ms) - start_timestamp_ms < {passes_ms}, true)), "
-                    "topics <> 0, null)"
-                ),
-                "impossible_counts": sf.expr(
-                    f"if(report_source = 'load_report', {impossible(_HIGHEST_OF_BROKERS)}, null)"
-                ),
-                "missing_figures": sf.expr(f"if(reported, {missing((*FIGURES, *usages))}, null)"),
-                "counts_add_up": sf.expr(
-                    f"if({every_bundle} and report_source = 'load_report', bundles = listed_bundles "
-                    f"and {' and '.join(f'{count} = {summed(count)}' for count in COUNTS)}, null)"
-                ),
-                "cpu_is_measured": sf.expr(
-                    f"if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > {LEAST_CPU}, null)"
-                ),
-                **percents,
-                "other_load_manager": sf.expr("nullif(load_manager_class_name, common_load_manager_class_name)"),
-                "other_version": sf.expr("nullif(version, common_version)"),
-                **carried,
-                **known,
-                **alike,
-                **unaccounted,
-            }
+        brokers.crossJoin(few_rows(_in_common(brokers)))
+        .join(in_session(_sums(bundles), brokers.sparkSession), "broker", "left")
+        .selectExpr(
+            "*",
+            "int(is_leader) as leaders",
+            # Doubles, since the difference of two numbers from documents can exceed 64 bits. A report has the broker's
+            # own time; metrics have no time, so they get the time of the read.
+            "(double(report_read_at_ms) - report_updated_at_ms "
+            "+ if(report_source = 'metrics', 0, coalesce(clock_ahead_ms, 0))) / 60000D as report_age_minutes",
+            "if(report_source is null, null, report_updated_at_ms is not null) as report_is_dated",
+            "(double(clock_ahead_ms) - common_clock_ahead_ms) / 1000D as clock_off_seconds",
+            "common_clock_ahead_ms / 1000D as clocks_ahead_of_ours_seconds",
+            "regexp_extract(reported_web_service_url, '^[a-z]+://(.*?)(:[0-9]+)?/?$', 1) "
+            "= regexp_extract(broker, '^(.*?)(:[0-9]+)?$', 1) as reported_host_is_its_own",
+            "count(report_source) over () as reports_of_all",
+            f"if(count(report_source) over () > 0, sum({flows}) over () > 0, null) as traffic_of_all_flows",
+            # Bundles that a Modular broker still owns hours after their topics were deleted are idle indeed.
+            "if(reported and bundles_of_users > 0 and (report_source = 'metrics' "
+            f"or coalesce(double(report_updated_at_ms) - start_timestamp_ms < {passes_ms}, true)), "
+            "topics <> 0, null) as serves_its_bundles",
+            f"if(report_source = 'load_report', {impossible(_HIGHEST_OF_BROKERS)}, null) as impossible_counts",
+            f"if(reported, {missing((*FIGURES, *usages))}, null) as missing_figures",
+            f"if({every_bundle} and report_source = 'load_report', bundles = listed_bundles "
+            f"and {' and '.join(f'{count} = {sums[count]}' for count in COUNTS)}, null) as counts_add_up",
+            f"if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > {LEAST_CPU}, null) as cpu_is_measured",
+            "nullif(load_manager_class_name, common_load_manager_class_name) as other_load_manager",
+            "nullif(version, common_version) as other_version",
+            *of_resources,
+            *carried,
+            *unaccounted,
         )
         .transform(lambda rows: with_moved(rows, earlier and earlier[0], "broker", passes_ms))
+    )
+
+
+def _in_common(brokers: DataFrame) -> DataFrame:
+    """One row: the limits, load manager and version of most brokers, and the middle of their clocks."""
+    common = "mode() within group (order by"
+    return brokers.agg(
+        *(
+            sf.expr(f"{common} {limit}) filter (where available) as common_{limit}")
+            for limit in (f"{resource}_limit" for resource in _RESOURCES)
+        ),
+        *(sf.expr(f"{common} {column}) as common_{column}") for column in ("load_manager_class_name", "version")),
+        common_clock().alias("common_clock_ahead_ms"),
+    )
+
+
+def _sums(bundles: DataFrame) -> DataFrame:
+    """Counts and figures by broker; no sum of a figure that can't be a rate somewhere, which a separate check names."""
+    return bundles.groupBy(sf.expr("if(reported, figures_broker, owner) as broker")).agg(
+        sf.expr("count_if(reported) as summed_bundles"),
+        sf.expr("count_if(kind = 'user' and owner is not null) as bundles_of_users"),
+        *(sf.expr(f"sum(double({count})) as sum_{count}") for count in COUNTS),
+        *(
+            sf.expr(f"if(bool_and({figure} between 0 and {HIGHEST_FIGURE}), sum({figure}), null) as sum_{figure}")
+            for figure in FIGURES
+        ),
     )
 
 

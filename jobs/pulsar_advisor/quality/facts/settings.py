@@ -30,14 +30,12 @@ def facts_of_settings(settings: DataFrame, brokers: DataFrame) -> DataFrame:
     running = brokers.select("broker", "is_leader", sf.col("load_manager_class_name").alias("running_manager"))
     leading = few_rows(brokers.agg(sf.coalesce(sf.max("is_leader"), sf.lit(False)).alias("is_led")))
     joined = settings.join(running, "broker", "left").crossJoin(leading)
-    return joined.withColumns(
-        {
-            "from_the_leader": sf.expr("int(origin = 'runtime' and (is_leader or not is_led))"),
-            "occurrences": sf.expr("count(*) over (partition by origin, broker, key)"),
-            "class_is_known": sf.expr(f"case {one_of} end"),
-            "is_the_running_manager": sf.expr(
-                "if(key = 'loadManagerClassName' and running_manager is not null, value = running_manager, null)"
-            ),
-            "topic_assigner": sf.expr("if(key = 'topicBundleAssignmentStrategy', nullif(value, ''), null)"),
-        }
+    return joined.selectExpr(
+        "*",
+        "int(origin = 'runtime' and (is_leader or not is_led)) as from_the_leader",
+        "count(*) over (partition by origin, broker, key) as occurrences",
+        f"case {one_of} end as class_is_known",
+        "if(key = 'loadManagerClassName' and running_manager is not null, value = running_manager, null) "
+        "as is_the_running_manager",
+        "if(key = 'topicBundleAssignmentStrategy', nullif(value, ''), null) as topic_assigner",
     )
