@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 BEGUN: Final = "begun"
 """Key of the XCom by which a task says that it has begun to carry its plan out."""
+HELD: Final = "held"
+"""Key of the XCom by which it says what it, or an earlier try of it, held last: a `Hold` as a list."""
 
 
 class ReportLink(BaseOperatorLink):  # type: ignore[misc]

@@ -112,6 +112,7 @@ def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease
 ) -> None:
     plan = {"digest": digest_of(stages.plan)}
     monkeypatch.setattr(maintenance, "has_begun", lambda: True)
+    monkeypatch.setattr(runs, "last_held", lambda: (1, 1))
     with guarding(stages) as held:
         with monkeypatch.context() as long:
             ticks = itertools.count(0, 100)
@@ -138,17 +139,19 @@ def test_a_run_that_goes_on_after_its_task_and_leaves_the_balancer_on_is_no_fail
         assert run_by_id(ledger, held.id).state == "active"
 
 
-def test_after_its_task_a_run_that_is_still_parked_is_ended(
-    stages: Stages, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("lease", "becomes"), [(1, "stopped"), (2, "active")], ids=["by it", "by another task"])
+def test_after_its_task_a_run_that_it_parked_is_ended(
+    stages: Stages, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch, lease: int, becomes: str
 ) -> None:
     """Nothing would continue it: the trigger that waited has fired, or could not reach the ledger."""
     monkeypatch.setattr(maintenance, "has_begun", lambda: True)
+    monkeypatch.setattr(runs, "last_held", lambda: (1, lease))
     with guarding(stages) as held:
         held.park("waits 60 s between two waves")
         tasks.restore_guard("demo", {"digest": held.digest})
         with closing(stages.ledger()) as ledger:
             run = run_by_id(ledger, held.id)
-        assert (run.state, run.sentence) == ("stopped", "its task in Airflow has ended")
+        assert (run.state, run.sentence) == (becomes, "its task in Airflow has ended" if becomes == "stopped" else "")
 
 
 def test_a_cluster_that_is_another_one_is_left_alone(

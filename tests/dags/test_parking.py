@@ -100,7 +100,7 @@ def test_a_run_that_somebody_ended_is_not_waited_for(stages: Stages, ledger: Led
 def test_a_run_that_another_task_has_parked_again_is_not_gone_on_with_nor_stopped(
     stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun
 ) -> None:
-    trigger.wait = as_json(Parking("pause", 0.1, lease=1))
+    trigger.wait = as_json(Parking("pause", 0.1, hold=(1, 1)))
     seen, approval = run_by_id(ledger, parked.id), standing_approval(ledger, stages.plan, ApprovalPolicy())
     take_over(ledger, seen, approval).park("waits 60 s while the first step holds")
     asyncio.run(trigger.on_kill())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -19,6 +19,7 @@ from dags.rebalancing import FAST, kinds
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.tables import Hold
 from pulsar_advisor.execution.ledger.unfinished import ended_runs
 from pulsar_advisor.execution.run.emptied import Left
 from pulsar_advisor.execution.run.options import ApplyOptions
@@ -144,7 +145,7 @@ def test_a_cleared_apply_goes_on_until_the_next_time_of_day(
     )
     asked: list[datetime] = []
 
-    def run(_waited: object, until: datetime, *, lifts_pause: bool) -> None:
+    def run(_waited: object, until: datetime, **_: object) -> None:
         asked.append(until)
         raise Refused("that is all")
 
@@ -185,7 +186,7 @@ def test_only_a_try_that_a_person_began_lifts_a_pause(
     operator = apply_operator()
     lifted: list[bool] = []
 
-    def run(*_: object, lifts_pause: bool) -> None:
+    def run(*_: object, lifts_pause: bool, **__: object) -> None:
         lifted.append(lifts_pause)
         raise Refused("that is all")
 
@@ -285,8 +286,42 @@ def test_apply_counts_what_airflow_vouches_for_and_lifts_no_pause_unless_it_may(
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", lambda *stage, **_: given.append(stage[3]))
     operator = apply_operator(stages.root.url)
     operator.plan = asdict(write_plan(stages.root, stages.plan))
-    operator._run(None, None, lifts_pause=False)
+    operator._run(None, None, lifts_pause=False, last_held=None, on_held=lambda _hold: None)
     assert [(options.policy.require_authenticated, options.lifts_pause) for options in given] == [(True, False)]
+
+
+@pytest.mark.parametrize(
+    ("try_number", "max_tries", "kept", "may_take"),
+    [(1, 2, None, None), (2, 2, None, (0, 0)), (2, 2, [4, 1], (4, 1)), (2, 3, [4, 1], None)],
+    ids=["first", "retry of one that held no run", "retry", "cleared by a person"],
+)
+def test_a_retry_goes_on_with_what_an_earlier_try_held_and_says_what_it_holds(
+    try_number: int, max_tries: int, kept: list[int] | None, may_take: Hold | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pulsar_advisor_airflow.operators import apply
+
+    operator, asked = apply_operator(), list[object]()
+
+    def run(*_: object, last_held: Hold | None, on_held: Callable[[Hold], None], **__: object) -> None:
+        asked.append(last_held)
+        on_held((4, 2))
+        raise Refused("that is all")
+
+    monkeypatch.setattr(operator, "_run", run)
+    monkeypatch.setattr(operator, "_require_nobody_at_it", lambda: None)
+    monkeypatch.setattr(operator, "_is_under_way", lambda **_: True)
+    monkeypatch.setattr(apply, "show_begun", lambda *_: None)
+    store, pushed = {"held": kept} if kept else {}, dict[str, object]()
+    state = SimpleNamespace(get=store.get, set=lambda key, value: store.update({key: value}))
+    ti = SimpleNamespace(
+        try_number=try_number,
+        max_tries=max_tries,
+        task=SimpleNamespace(retries=2),
+        xcom_push=lambda key, value: pushed.update({key: value}),
+    )
+    with pytest.raises(Refused):
+        operator.execute({"ti": ti, "task_state_store": state})
+    assert (asked, store["held"], pushed) == ([may_take], [4, 2], {"held": [4, 2]})
 
 
 @pytest.mark.full

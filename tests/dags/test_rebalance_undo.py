@@ -83,6 +83,7 @@ def test_an_offer_is_made_too_once_tasks_of_the_dag_run_were_cleared(
         gate.dag_run.set_state("running")  # as the scheduler does, with a new start
         monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": gate.dag_run})
         monkeypatch.setattr(proposals, "has_begun", lambda: True)
+        monkeypatch.setattr(runs, "last_held", lambda: (1, 1))
         plan = asdict(write_plan(half_done.root, half_done.plan))
         assert tasks.offered_undo("demo", plan, "pulsar_default", 1)["digest"] != plan["digest"]
 
@@ -92,6 +93,7 @@ def begun(monkeypatch: pytest.MonkeyPatch, *, hours_ago: float = 1) -> None:
     dag_run = SimpleNamespace(run_after=datetime.now(UTC) - timedelta(hours=hours_ago), triggering_user_name="uma")
     monkeypatch.setattr(proposals, "get_current_context", lambda: {"dag_run": dag_run})
     monkeypatch.setattr(proposals, "has_begun", lambda: True)
+    monkeypatch.setattr(runs, "last_held", lambda: (1, 1))
 
 
 def stopped_after_one(stages: Stages, plan: Plan) -> dict[str, str]:

@@ -137,11 +137,12 @@ def _applied(
     except Refused as refused:
         record_refusal(ledger, digest, str(refused))
         if options.waited is not None:
-            end_unheld_run(ledger, digest, str(refused), options.waited.lease)
+            end_unheld_run(ledger, digest, str(refused), options.last_held)
         telemetry.refused()
         raise
-    if options.waited and not (unfinished and is_parked(unfinished, options.waited.lease)):
+    if options.waited and not (unfinished and is_parked(unfinished, options.last_held)):
         options = replace(options, waited=None)  # another process went on meanwhile, and may have sent calls
+    options.on_held(held.hold)
     before = options.turns_before or frozenset()
     guard = Guard(held, ledger, cluster, progress, clock, before, interruption) if throttle.guard else None
     run = OngoingRun(
@@ -208,10 +209,10 @@ def _ended(run: OngoingRun) -> EndOfRun:
     except LeaseLost:
         raise
     except Parked as parked:
-        lease = held.park(parked.parking.sentence)
+        held.park(parked.parking.sentence)
         run.progress(f"parked: {parked.parking.sentence}")
         ended = end_of_run("parked", plan, held.id, parked.parking.sentence, steps_of_run(ledger, held.id))
-        return replace(ended, parking=replace(parked.parking, lease=lease))
+        return replace(ended, parking=replace(parked.parking, hold=held.hold))
     except (Stop, AdvisorError) as stop:
         why, cause = f": {stop}", stop
     except Exception as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -24,7 +24,7 @@ from pulsar_advisor_airflow.failures import (
     logged,
     root_at,
 )
-from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_begun
+from pulsar_advisor_airflow.links import HELD, LedgerLink, PlanLink, ReportLink, show_begun
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import PARK_FROM_S
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from pulsar_advisor.documents.apply_result import ApplyResult
+    from pulsar_advisor.execution.ledger.tables import Hold
     from pulsar_advisor.execution.run.parking import Parking
     from pulsar_advisor.model.plans.canonical_json import Json
 
@@ -44,10 +45,11 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     """Carry out an approved plan under the throttle that was approved with it.
 
     A refusal, or a run that ended with steps left, is never retried automatically, unless it ended because its worker
-    did. Such a retry, or one after a crash, resumes the run from the cluster's current state, and respects a requested
-    pause. Clearing the task also resumes a stopped run, and lifts its pause. A try that starts in another container or
-    on another host while the previous one may be alive waits until its run or its lease ends. Until a try has begun, a
-    plan that is being carried out fails the task: another DAG run, or a shell, alone decides whether it goes on.
+    did. Such a retry, or one after a crash, resumes the run from the cluster's current state. It respects a requested
+    pause, and leaves a run that others have gone on with since, and stopped or parked. Clearing the task also resumes a
+    stopped run, and lifts its pause. A try that starts in another container or on another host while the previous one
+    may be alive waits until its run or its lease ends. Until a try has begun, a plan that is being carried out fails
+    the task: another DAG run, or a shell, alone decides whether it goes on.
 
     The task also fails if, once its steps are done, clients still use a broker that the plan drains.
 
@@ -108,6 +110,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             self._require_nobody_at_it()
         kept.set(_BEGUN, value=True)
         show_begun(self, context)
+        if held := kept.get(HELD):  # Airflow has removed what an earlier try said
+            context["ti"].xcom_push(key=HELD, value=held)
         try:
             return self._carried_out(context, None)
         except Exception:
@@ -151,7 +155,12 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
         from pulsar_advisor_airflow.clusters import dag_of
 
-        result = self._run(waited, until, lifts_pause=not is_retried(context))
+        def say_held(hold: Hold) -> None:
+            context["task_state_store"].set(HELD, list(hold))
+            context["ti"].xcom_push(key=HELD, value=list(hold))
+
+        last_held = waited.hold if waited else _held_before(context)
+        result = self._run(waited, until, lifts_pause=not is_retried(context), last_held=last_held, on_held=say_held)
         if isinstance(result, ParkedRun):
             from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
 
@@ -182,7 +191,15 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         announce(context, cluster=self.cluster, digest=result.digest, run=result.run)
         return {name: getattr(result, name) for name in ("digest", "run", "outcome", "ledger_head")}
 
-    def _run(self, waited: Parking | None, until: datetime | None, *, lifts_pause: bool) -> ApplyResult:
+    def _run(
+        self,
+        waited: Parking | None,
+        until: datetime | None,
+        *,
+        lifts_pause: bool,
+        last_held: Hold | None,
+        on_held: Callable[[Hold], None],
+    ) -> ApplyResult:
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.stages.apply import run
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
@@ -196,11 +213,13 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             options = ApplyOptions(
                 policy=approval_policy(self.cluster),
                 resume=unfinished,
-                lifts_pause=lifts_pause,
                 until=until,
+                lifts_pause=lifts_pause,
                 wait_for_holder=True,
                 park_from_s=PARK_FROM_S if self.deferrable else None,
                 waited=waited,
+                last_held=last_held,
+                on_held=on_held,
             )
             try:
                 return run(
@@ -217,6 +236,14 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 raise
             finally:
                 keep_head(ledger)
+
+
+def _held_before(context: Context) -> Hold | None:
+    """What an earlier try held last, of no run if none did; None in a try that a person began: it may take any."""
+    if not is_retried(context):
+        return None
+    run, lease = context["task_state_store"].get(HELD) or (0, 0)
+    return run, lease
 
 
 def _began(context: Context) -> datetime:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import get_current_context
 
 from pulsar_advisor_airflow.failures import as_airflow_errors
-from pulsar_advisor_airflow.links import BEGUN
+from pulsar_advisor_airflow.links import BEGUN, HELD
 from pulsar_advisor_airflow.tasks.root import root_of
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.execution.ledger.tables import Hold
 
 log = logging.getLogger(__name__)
 
@@ -25,15 +27,26 @@ def has_begun() -> bool:
 
     Its state doesn't show that: if somebody ends the DAG run, Airflow skips a task that runs and one that never began.
     """
+    return any(_said_above(BEGUN))
+
+
+def last_held() -> Hold:
+    """What that task held last; of no run if it never held one."""
+    run, lease = next(filter(None, _said_above(HELD)), (0, 0))
+    return run, lease
+
+
+def _said_above(key: str) -> Sequence[Any]:
     ti = get_current_context()["ti"]
-    return any(ti.xcom_pull(task_ids=sorted(ti.task.upstream_task_ids), key=BEGUN))
+    return list(ti.xcom_pull(task_ids=sorted(ti.task.upstream_task_ids), key=key))
 
 
 def await_end(ledger: Ledger, digest: str) -> int | None:
     """Wait while a worker holds a run of a plan whose task has ended; until its lease expires, if it was killed.
 
-    Then a run that no worker continues is ended, so that it doesn't keep others from its cluster; but a roll must know
-    that a turn's run only lost its process. Returns the number of a run that goes on nevertheless.
+    Then a run that no worker continues is ended, so that it doesn't keep others from its cluster, unless another task
+    has parked it; but a roll must know that a turn's run only lost its process. Returns the number of a run that goes
+    on nevertheless.
     """
     from pulsar_advisor.execution.ledger.rolls import roll_of_plan, runs_of_roll
     from pulsar_advisor.execution.ledger.runs import LEASE_MS, end_unheld_run, is_held
@@ -45,7 +58,7 @@ def await_end(ledger: Ledger, digest: str) -> int | None:
         log.info("run %s is held by a worker that may be gone: waiting until it ends or its lease expires", held[0])
         sleep(_HOLDER_POLL_S)
     if roll_of_plan(ledger, digest) is None:
-        end_unheld_run(ledger, digest, "its task in Airflow has ended")
+        end_unheld_run(ledger, digest, "its task in Airflow has ended", last_held())
     return None
 
 

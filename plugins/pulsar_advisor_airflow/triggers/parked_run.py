@@ -69,7 +69,7 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
 
         def end(ledger: Ledger) -> None:
             digest = run_by_id(ledger, self.run_number).digest
-            end_unheld_run(ledger, digest, "the task was stopped in Airflow", parking_of(self.wait).lease)
+            end_unheld_run(ledger, digest, "the task was stopped in Airflow", parking_of(self.wait).hold)
 
         await asyncio.to_thread(self._with_ledger, end)
 
@@ -82,7 +82,7 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
             run, waited = run_by_id(ledger, self.run_number), parking_of(self.wait)
             if run.state != "active":
                 return None
-            if is_parked(run) and not is_parked(run, waited.lease):
+            if is_parked(run) and not is_parked(run, waited.hold):
                 return "another task has gone on with the run, and waits in its turn"
             return pause_requested(ledger, self.run_number) or (None if is_over else waited.sentence)
 

@@ -45,7 +45,7 @@ class HeldRun:
         self.id = run.id
         self.digest = run.digest
         self.cluster_name = run.cluster_name
-        self._lease = run.lease
+        self.hold = run.hold
         self._approval = run.approval_id
         self._renewed_at_ms = run.heartbeat_at_ms
 
@@ -56,7 +56,7 @@ class HeldRun:
             now_ms = self._ledger.now_ms()
             ours = session.execute(
                 update(Run)
-                .where(Run.id == self.id, Run.lease == self._lease, Run.state == "active")
+                .where(Run.id == self.id, Run.lease == self.hold[1], Run.state == "active")
                 .values(heartbeat_at_ms=now_ms)
                 .returning(Run.id)
             )
@@ -80,7 +80,7 @@ class HeldRun:
 
     def is_overtaken(self) -> bool:
         """Whether another process has taken over the run."""
-        return run_by_id(self._ledger, self.id).lease != self._lease
+        return run_by_id(self._ledger, self.id).hold != self.hold
 
     def kept(self) -> AbstractContextManager[None]:
         """Keep the lease until the block ends, even while a call to the cluster or a read of it takes minutes."""
@@ -123,12 +123,11 @@ class HeldRun:
         with self.writing() as session:
             self.add_event(session, kind, detail, step=step_id)
 
-    def park(self, why: str) -> int:
-        """Leave the run active and without a process: it can be taken over at once. Returns its lease."""
+    def park(self, why: str) -> None:
+        """Leave the run active and without a process: it can be taken over at once."""
         with self.writing() as session:
             session.execute(update(Run).where(Run.id == self.id).values(heartbeat_at_ms=PARKED_AT_MS))
             self.add_event(session, "run parked", why)
-        return self._lease
 
     def end(self, state: RunState, sentence: str) -> None:
         """End the run."""

@@ -12,7 +12,7 @@ from sqlalchemy import or_, select, update
 
 from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.tables import UNFINISHED, Event, Run
+from pulsar_advisor.execution.ledger.tables import UNFINISHED, Event, Hold, Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.storage.process import Process, has_ended
 
@@ -84,9 +84,9 @@ def may_work(holder: Process, heartbeat_at_ms: int, now_ms: int) -> bool:
     return now_ms - heartbeat_at_ms <= LEASE_MS and not has_ended(holder)
 
 
-def is_parked(run: Run, lease: int | None = None) -> bool:
-    """Whether an active run waits without a process: as it was parked under this `lease`, if one is given."""
-    return run.state == "active" and run.heartbeat_at_ms == PARKED_AT_MS and lease in (None, run.lease)
+def is_parked(run: Run, hold: Hold | None = None) -> bool:
+    """Whether an active run waits without a process: as whoever had this `hold` parked it, if one is given."""
+    return run.state == "active" and run.heartbeat_at_ms == PARKED_AT_MS and hold in (None, run.hold)
 
 
 def abort_runs(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
@@ -114,10 +114,10 @@ def record_drained(ledger: Ledger, digest: str, run: int, why_not: str) -> None:
             ledger.add_event(session, digest, NOT_DRAINED if why_not else DRAINED, why_not, run=run)
 
 
-def end_unheld_run(ledger: Ledger, digest: str, why: str, lease: int | None = None) -> None:
+def end_unheld_run(ledger: Ledger, digest: str, why: str, hold: Hold | None = None) -> None:
     """Stop a plan's active run that no process continues: it lost its own, or is parked as `is_parked` says."""
     for run in runs_of_plan(ledger, digest):
-        if run.state != "active" or is_held(ledger, run) or (is_parked(run) and not is_parked(run, lease)):
+        if run.state != "active" or is_held(ledger, run) or (is_parked(run) and not is_parked(run, hold)):
             continue
         with ledger.writing() as session:
             seen = (Run.id == run.id, Run.state == "active", Run.lease == run.lease)

@@ -41,6 +41,9 @@ STEP_STATES: Final[tuple[StepState, ...]] = get_args(StepState)
 GUARD_EVENTS: Final = ("switched off", "switched back")
 """Kinds of events about a run's guard."""
 
+Hold = tuple[int, int]
+"""What a process that holds a run has: the run's number and lease."""
+
 _GREATEST: Final = 2**53
 """Of a `Count` in documents."""
 
@@ -252,6 +255,11 @@ class Run(Base):
     ended_at_ms: Mapped[int | None] = mapped_column(BigInteger)
     sentence: Mapped[str] = mapped_column(Text)
     """Why it ended this way; empty while active."""
+
+    @property
+    def hold(self) -> Hold:
+        """What its holder, or else its last one, has of it."""
+        return self.id, self.lease
 
     @property
     def is_unfinished(self) -> bool:

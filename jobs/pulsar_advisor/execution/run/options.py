@@ -8,6 +8,7 @@ from datetime import datetime
 
 from pulsar_advisor.execution.cluster.probe import Probe, unprobed
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.tables import Hold
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.throttle import ThrottleChanges
 
@@ -35,6 +36,11 @@ class ApplyOptions:
     """For a turn of a roll: the runs of the turns before it. None: the plan isn't such a turn."""
     waited: Parking | None = None
     """The wait that is over, for a parked run that is to go on."""
+    last_held: Hold | None = None
+    """What the caller held last; a run that others have gone on with since, and then stopped or parked, isn't for it.
+    None: any run is."""
+    on_held: Callable[[Hold], None] = lambda _hold: None
+    """Learns what the caller holds, before it does anything with the run."""
 
 
 Progress = Callable[[str], None]

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from pulsar_advisor.documents.apply_result import ApplyResult
+from pulsar_advisor.execution.ledger.tables import Hold
 from pulsar_advisor.execution.run.pace import Pace
 from pulsar_advisor.model.plans.canonical_json import Json
 
@@ -24,8 +25,8 @@ class Parking:
     """hold: the first step's result must last. pause: between two waves. request: until whoever asked lets it go on."""
     wait_s: float
     pace: Pace = field(default_factory=Pace)
-    lease: int | None = None
-    """The run's lease when it was parked; None if it isn't yet, or an earlier release parked it."""
+    hold: Hold | None = None
+    """What whoever parked the run had of it; None if it isn't parked yet, or an earlier release parked it."""
 
     @property
     def sentence(self) -> str:

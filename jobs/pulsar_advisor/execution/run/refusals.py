@@ -13,10 +13,9 @@ from pulsar_advisor.execution.ledger.lists import undone
 from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, roll_under_way, wait_for_roll
 from pulsar_advisor.execution.ledger.runs import is_parked, unfinished_run
 from pulsar_advisor.execution.ledger.steps import has_open_call, is_left, steps_of_run
-from pulsar_advisor.execution.ledger.tables import Run
+from pulsar_advisor.execution.ledger.tables import Hold, Run
 from pulsar_advisor.execution.ledger.unfinished import way_on, way_to_end
 from pulsar_advisor.execution.run.options import ApplyOptions
-from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.run.preconditions import NEW_PLAN, foreign, from_the_future, malformed, stale
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import Refused
@@ -53,7 +52,7 @@ def reasons_to_refuse(
         yield f"{digest} has been undone since: {turn_again or NEW_PLAN}"
     if any(run.state == "aborted" for run in runs):
         yield f"a run of {digest} was aborted: {NEW_PLAN}"
-    if unfinished and not (options.resume and _is_for_us(unfinished, options.waited)):
+    if unfinished and not (options.resume and _is_for_us(unfinished, options.last_held)):
         what = f"{unfinished.state}: {unfinished.sentence}" if unfinished.sentence else unfinished.state
         can_go_on = unfinished.state == "active" or is_left(steps_of_run(ledger, unfinished.id))
         to_do = (way_on(ledger, unfinished) if can_go_on else None) or NEW_PLAN
@@ -81,12 +80,12 @@ def reasons_to_refuse(
         yield f"the cluster's metadata store is being migrated ({phase}): apply when that is over"
 
 
-def _is_for_us(run: Run, waited: Parking | None) -> bool:
-    """Whether an unfinished run is for whoever has waited in its place, if somebody has, to go on with.
+def _is_for_us(run: Run, last_held: Hold | None) -> bool:
+    """Whether an unfinished run is for whoever held this last, such as an earlier try, to go on with.
 
     Not if another process has gone on with it since, and then stopped it or parked it again; if that one died, it is.
     """
-    return waited is None or is_parked(run, waited.lease) or not (run.state == "stopped" or is_parked(run))
+    return last_held in (None, run.hold) or not (run.state == "stopped" or is_parked(run))
 
 
 def approved(

@@ -13,6 +13,7 @@ from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run, take_ov
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.ledger.tables import Hold
 from pulsar_advisor.execution.run.executor import _topic_to_look_up
 from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.undo import propose_undo
@@ -198,6 +199,28 @@ def test_a_caller_that_waited_for_a_run_that_sent_nothing_begins_one(ledger: Led
             other.end("refused", "nothing was sent: the task was stopped in Airflow")
 
     assert run(plan, ledger, cluster, sleep=sleep, resume=True, wait_for_holder=True).outcome == "done"
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_a_caller_that_waited_leaves_a_run_to_whoever_went_on_with_it_and_stopped_it(
+    ledger: Ledger, cluster: FakeCluster, is_alive: bool
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    held: list[Hold] = []
+    killed_at_work(ledger, cluster, plan, "before the call", on_held=held.append)
+
+    def in_a_shell(_seconds: float = 0.0) -> None:
+        cluster.time.pass_s(181)
+        [crashed] = runs_of_plan(ledger, digest_of(plan))
+        shell = take_over(ledger, crashed, approvals_of_plan(ledger, digest_of(plan))[0])
+        shell.end("stopped", "0 of 1 steps confirmed: ended by SIGINT")
+
+    if not is_alive:
+        in_a_shell()
+    options = {"resume": True, "wait_for_holder": True, "last_held": held[-1]}
+    with pytest.raises(Refused, match=r"run 1 of .* is stopped: .*ended by SIGINT"):
+        run(plan, ledger, cluster, sleep=in_a_shell, **options)
+    assert cluster.owners[BUNDLE] == B1
 
 
 def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_overtaken(

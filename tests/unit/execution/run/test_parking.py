@@ -47,7 +47,9 @@ def legs(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: Any) -> It
     """Apply a plan, and go on from each wait after its time, as the triggerer does."""
     waited = None
     while True:
-        result = run(plan, ledger, cluster, resume=waited is not None, waited=waited, **{**LONG, **options})
+        last_held = None if waited is None else waited.hold
+        options |= {"waited": waited, "last_held": last_held, "resume": waited is not None}
+        result = run(plan, ledger, cluster, **{**LONG, **options})
         yield result
         if not isinstance(result, ParkedRun):
             return
@@ -130,7 +132,7 @@ def test_a_first_step_that_does_not_stay_while_the_run_is_parked_has_failed(
 def test_a_crash_after_the_wait_waits_the_whole_time_again(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     next(legs(plan, ledger, cluster))
     again = run(plan, ledger, cluster, resume=True, **LONG)
-    assert wait_of(again) == Parking("hold", 60.0, lease=2)
+    assert wait_of(again) == Parking("hold", 60.0, hold=(1, 2))
     assert len(cluster.writes) == 1
 
 
@@ -166,7 +168,7 @@ def test_a_run_that_another_task_has_parked_again_is_left_to_it(
     other = wait_of(run(plan, ledger, cluster, resume=True, **LONG))
     with pytest.raises(Refused, match="is active"):
         next(walk)
-    result = run(plan, ledger, cluster, resume=True, waited=other, **LONG)
+    result = run(plan, ledger, cluster, resume=True, waited=other, last_held=other.hold, **LONG)
     assert (wait_of(result).why, result.steps[0].state) == ("pause", "confirmed")
 
 
@@ -174,7 +176,7 @@ def test_a_paused_run_is_parked_until_its_pause_is_lifted(ledger: Ledger, cluste
     cluster.once("after the call", lambda: pause(ledger, plan, ALICE))
     walk = legs(plan, ledger, cluster, canary_hold_s=0.0, pause_s=0.0)
     parked = next(walk)
-    assert wait_of(parked) == Parking("request", 0, lease=1)
+    assert wait_of(parked) == Parking("request", 0, hold=(1, 1))
     assert pause_requested(ledger, parked.run or 0) == "paused by alice (airflow)"
     go_on(ledger, plan, ALICE)
     assert pause_requested(ledger, parked.run or 0) is None
@@ -184,9 +186,9 @@ def test_a_paused_run_is_parked_until_its_pause_is_lifted(ledger: Ledger, cluste
 
 def test_a_pause_that_comes_as_the_run_goes_on_is_not_lost(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     walk = legs(plan, ledger, cluster, canary_hold_s=0.0)
-    assert wait_of(next(walk)) == Parking("pause", 60.0, Pace(1, 1, 0.0), lease=1)
+    assert wait_of(next(walk)) == Parking("pause", 60.0, Pace(1, 1, 0.0), hold=(1, 1))
     pause(ledger, plan, ALICE)
-    assert wait_of(next(walk)) == Parking("request", 0, lease=2)
+    assert wait_of(next(walk)) == Parking("request", 0, hold=(1, 2))
     assert len(cluster.writes) == 1
 
 
