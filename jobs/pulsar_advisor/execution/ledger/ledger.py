@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from sqlalchemy import BigInteger, Engine, Row, cast, func, select, text, update
@@ -39,6 +39,8 @@ _ONCE_IT_CAN_BE_USED: Final = (
 )
 
 _NEWEST: Final = 1000
+
+_Kind = TypeVar("_Kind")
 
 
 @contextmanager
@@ -152,10 +154,13 @@ class Ledger:
             return session.scalars(query).all()[::-1]
 
 
-def recorded_values(event: Event | Row[Any]) -> dict[str, Any]:
-    """What an event of a guard or a roll says, as JSON. Raises `StorageError` for what no release writes."""
+def recorded(event: Event | Row[Any], kind: type[_Kind], /, **known: str | int) -> _Kind:
+    """What an event of a guard or a roll says in JSON, with what is `known` of it as other fields.
+
+    Raises `StorageError` for what no release writes.
+    """
     try:
-        return msgspec.json.decode(str(event.detail), type=dict[str, Any])
+        return msgspec.convert({**msgspec.json.decode(str(event.detail), type=dict), **known}, kind)
     except msgspec.MsgspecError as error:
         raise StorageError(f"event {event.id} ('{event.kind}') can't be read ({error}): {reader().audit}") from error
 

@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.execution.ledger.ledger import Ledger, recorded_values
+from pulsar_advisor.execution.ledger.ledger import Ledger, recorded
 from pulsar_advisor.execution.ledger.pauses import PAUSE_LIFTED, pause_of_plan
 from pulsar_advisor.execution.ledger.runs import is_held, kind_of_end
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, Run
@@ -39,8 +39,8 @@ class RollTurn:
     """A turn that was begun."""
 
     broker: str
-    plan: str
-    """The digest of the plan that drains the broker. Earlier releases recorded null where it had nothing to move; as no
+    plan: str | None
+    """The digest of the plan that drains the broker. Earlier releases recorded None where it had nothing to move; as no
     run is of it, such a turn is planned again."""
     started_at_ms: int | None
     """When the broker's process had started, by its own clock; None if it doesn't say."""
@@ -48,6 +48,36 @@ class RollTurn:
     """Unloads of that plan."""
     moves_in_all: int = 0
     """Unloads of this turn and, as expected at that time, of the turns after it."""
+
+
+@dataclass(frozen=True)
+class _OfBroker:
+    """What the events say that a broker is drained, or was restarted."""
+
+    broker: str
+
+
+@dataclass(frozen=True)
+class _Announced:
+    """What the event says that somebody announces a restart."""
+
+    broker: str
+    by: str
+    source: str
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """What the end of a roll says."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class _OfRoll:
+    """What the plan of a later turn says."""
+
+    roll: str
 
 
 @dataclass(frozen=True)
@@ -94,17 +124,17 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
     is_drained, announced, announced_at_ms, ended, is_given_up = False, None, None, None, False
     is_turn_again = False
     for event in events:
-        detail = {} if event.kind == PAUSE_LIFTED else recorded_values(event)
         if event.kind == TURN_BEGUN:
-            turns.append(RollTurn(**detail))
+            turns.append(recorded(event, RollTurn))
             is_drained, announced, is_turn_again = False, None, False
         elif event.kind == _DRAINED:
-            is_drained = detail["broker"] == turns[-1].broker
+            is_drained = recorded(event, _OfBroker).broker in {turn.broker for turn in turns[-1:]}
         elif event.kind == _ANNOUNCED:
-            if detail["broker"] not in restarted:  # or else somebody else said so, too, and the roll has gone on
-                announced, announced_at_ms = Person(detail["by"], detail["source"]), event.at_ms
+            said = recorded(event, _Announced)
+            if said.broker not in restarted:  # or else somebody else said so, too, and the roll has gone on
+                announced, announced_at_ms = Person(said.by, said.source), event.at_ms
         elif event.kind == _RESTARTED:
-            restarted.append(detail["broker"])
+            restarted.append(recorded(event, _OfBroker).broker)
             announced = None
         elif event.kind in (PAUSE_LIFTED, _GIVEN_UP, _TAKEN_UP):
             # The cluster's own balancer was on meanwhile. A run's pause doesn't count.
@@ -114,7 +144,7 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
             if event.kind != PAUSE_LIFTED:
                 is_given_up = event.kind == _GIVEN_UP
         else:
-            ended = detail["why"]
+            ended = recorded(event, _Ended).why
     pause = pause_of_plan(session, digest)
     return RecordedRoll(
         tuple(turns),
@@ -140,7 +170,7 @@ def _is_moved(session: Session, turns: Sequence[RollTurn], before: int) -> bool:
 def add_turn(ledger: Ledger, session: Session, roll: str, turn: RollTurn) -> None:
     """Record within a write transaction that a turn of the roll with this digest begins."""
     ledger.add_event(session, roll, TURN_BEGUN, _detail(asdict(turn)))
-    if turn.plan != roll:
+    if turn.plan is not None and turn.plan != roll:
         ledger.add_event(session, turn.plan, _OF, _detail({"roll": roll}))
 
 
@@ -193,7 +223,7 @@ def take_up(ledger: Ledger, roll: str) -> None:
 
 def plans_of_roll(session: Session, roll: str) -> tuple[str, ...]:
     """The digests of the plans of its turns, oldest first; the roll's own plan comes first."""
-    return tuple(dict.fromkeys((roll, *(turn.plan for turn in _recorded(session, roll).turns))))
+    return tuple(dict.fromkeys((roll, *(turn.plan for turn in _recorded(session, roll).turns if turn.plan))))
 
 
 def active_run_of_roll(session: Session, roll: str) -> int | None:
@@ -217,7 +247,7 @@ def roll_of_plan(ledger: Ledger, digest: str) -> str | None:
             return None
         named = select(Event).where(Event.digest == digest, Event.kind == _OF).order_by(Event.id).limit(1)
         of = session.scalars(named).one_or_none()
-        return digest if of is None else str(recorded_values(of)["roll"])
+        return digest if of is None else recorded(of, _OfRoll).roll
 
 
 def goes_on(ledger: Ledger, roll: str) -> bool:

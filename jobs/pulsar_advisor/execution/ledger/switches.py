@@ -11,7 +11,7 @@ from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.held_run import STEP_SENT, HeldRun
-from pulsar_advisor.execution.ledger.ledger import Ledger, recorded_values
+from pulsar_advisor.execution.ledger.ledger import Ledger, recorded
 from pulsar_advisor.execution.ledger.tables import GUARD_EVENTS, OF_GUARDS, Event, Run
 
 _SWITCHED_OFF, _SWITCHED_BACK = GUARD_EVENTS
@@ -38,6 +38,13 @@ class SwitchedOff:
     """The value that switched it off, which only the advisor writes; None in ledgers of earlier releases."""
     effective: Mapping[str, str] = field(default_factory=dict)
     """The value in each broker's memory before, by broker id; empty in ledgers of earlier releases."""
+
+
+@dataclass(frozen=True)
+class _OfSetting:
+    """What every event about a guard says."""
+
+    setting: str
 
 
 def record_switching_off(
@@ -84,7 +91,7 @@ def settled_at_ms(ledger: Ledger, cluster_name: str) -> int:
     settled: dict[str, int] = {}
     with ledger.reading() as session:
         for row in _of_guards(session, cluster_name):
-            setting = recorded_values(row)["setting"]
+            setting = recorded(row, _OfSetting).setting
             before = last.get(setting)
             is_disturbed = before is not None and (
                 before.kind == _SWITCHED_OFF or row.at_ms - before.at_ms < MAY_ACT_MS
@@ -108,8 +115,9 @@ def _switched_off(session: Session, cluster_name: str | None = None) -> Sequence
     """As `switched_off`."""
     off: dict[tuple[str, str], SwitchedOff] = {}
     for row in _of_guards(session, cluster_name):
-        switch = recorded_values(row)
-        off.pop((row.cluster_name, switch["setting"]), None)
+        setting = recorded(row, _OfSetting).setting
+        off.pop((row.cluster_name, setting), None)
         if row.kind == _SWITCHED_OFF:
-            off[row.cluster_name, switch["setting"]] = SwitchedOff(row.id, row.at_ms, row.run_id, row.digest, **switch)
+            of_event = {"event": row.id, "at_ms": row.at_ms, "run": row.run_id, "digest": row.digest}
+            off[row.cluster_name, setting] = recorded(row, SwitchedOff, **of_event)
     return tuple(off.values())

@@ -346,8 +346,8 @@ def _confirm(roll: Roll, seen: Progress, wait_s: float) -> None:
 
 def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:
     """Abort a run that ended early, in a person's name."""
-    if seen.state == "stopped" and seen.turn is not None:
-        ended = abort_runs(roll.ledger, seen.turn.plan, person)
+    if seen.state == "stopped" and seen.run is not None:
+        ended = abort_runs(roll.ledger, seen.run.digest, person)
         for line in left_open(roll.ledger, ended):
             roll.progress(line)
 
@@ -378,7 +378,7 @@ def _resumed(roll: Roll, seen: Progress) -> ApplyResult:
     """Resume a turn's run. Raises `Refused` if its open call stays open, and its plan is too old to send it again."""
     assert seen.turn is not None and seen.run is not None, "a turn that was begun"
     roll.progress(f"resuming the turn of {seen.turn.broker}")
-    plan = recorded_plan(roll.ledger, seen.turn.plan)
+    plan = recorded_plan(roll.ledger, seen.run.digest)
     approve_as_roll(roll.ledger, roll.plan, plan, roll.policy)
     result = _applied(roll, plan, seen, resume=True)
     if result.outcome == "partial" and _stale(roll, plan) and has_open_call(roll.look().steps[seen.run.id]):
