@@ -264,16 +264,16 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
         yield "no topic of the bundle is loaded: no client would bring it back"
     if step.action == "split" and found.topics < 2:
         yield f"the bundle has {count(found.topics, 'topic')}, and a split needs two"
-    if step.action == "unload":
-        yield from filter(None, (_in_the_way(step, call) for call in found.open_calls))
+    yield from filter(None, (_in_the_way(step, call) for call in found.open_calls))
     if step.destination is not None:
         yield from _destination_differences(step.namespace, step.destination, found)
 
 
 def _in_the_way(step: Step, call: OpenCall) -> str | None:
-    """Why an unload must not be sent while a call is open; None if it may."""
+    """Why a step must not be sent while a call is open; None if it may."""
     what = f"the outcome of a call about {call.bundle} in run {call.run} is unknown"
-    if call.leaves_destination and call.bundle.endswith(f"/{step.bundle}"):
+    # A split leaves its children where they are, so no leader assigns any.
+    if step.action == "unload" and call.leaves_destination and call.bundle.endswith(f"/{step.bundle}"):
         return (
             f"{what}, and its destination may still wait on the leader for any bundle of that range: first {call.to_do}"
         )

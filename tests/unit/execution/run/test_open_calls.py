@@ -29,6 +29,7 @@ from unit.execution.doubles import (
 
 NOWHERE = unload_step(1, destination=None)
 CUT_IN_TWO = split_step(1)
+MOVE_UPPER = unload_step(1, UPPER)
 
 
 @pytest.mark.parametrize(
@@ -55,13 +56,16 @@ def test_an_open_call_forbids_unloads_of_its_range_in_other_namespaces_only_if_a
 
 
 @pytest.mark.parametrize("manager", ["modular", "extensible"])
-def test_an_open_call_forbids_unloads_of_its_own_bundle(
-    ledger: Ledger, cluster: FakeCluster, manager: LoadManagerKind
+@pytest.mark.parametrize("still_open", [MOVE_UPPER, CUT_IN_TWO], ids=["unload", "split"])
+@pytest.mark.parametrize("other", [MOVE_UPPER, CUT_IN_TWO], ids=["unload", "split"])
+def test_an_open_call_forbids_calls_about_its_own_bundle(
+    ledger: Ledger, cluster: FakeCluster, manager: LoadManagerKind, still_open: Step, other: Step
 ) -> None:
+    """Split meanwhile, a bundle on its way would have no owner to find, and its destination no bundle to consume it."""
     cluster.manager = manager
-    first = approved(ledger, make_plan([MOVE], load_manager=manager))
+    first = approved(ledger, make_plan([still_open], load_manager=manager))
     killed_at_work(ledger, cluster, first, "before the call")
-    again = approved(ledger, make_plan([MOVE], load_manager=manager, seed=7))
+    again = approved(ledger, make_plan([other], load_manager=manager, seed=7))
     [refusal] = run(again, ledger, cluster, dry_run=True).refusals
     assert f"first `pulsar-advisor apply {short(digest_of(first))} --resume`, or end it with" in refusal
 
