@@ -193,6 +193,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, never_run_before: No
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", stages.apply)
     monkeypatch.setattr("pulsar_advisor.stages.derive.why_not_computed_here", stages.computed_again)
     monkeypatch.setattr("pulsar_advisor.stages.undo.AdminCluster", lambda _transport, **_options: stages.cluster)
+    monkeypatch.setattr("pulsar_advisor.stages.undo.SYSTEM_CLOCK", fake_time.clock)
     monkeypatch.setattr("pulsar_advisor.stages.verify.cluster_state", stages.state)
     monkeypatch.setattr("pulsar_advisor.stages.verify.settings_inputs", lambda _root, _snapshot: ("4.0.8", {}, {}))
     monkeypatch.setattr("pulsar_advisor.stages.verify.settle_s", lambda _settings: 0)

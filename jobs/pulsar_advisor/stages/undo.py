@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.transport import AdminTransport
+from pulsar_advisor.execution.clock import SYSTEM_CLOCK
+from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.undo import propose_undo
@@ -16,4 +18,7 @@ def run(plan: Plan, ledger: Ledger, root: Root, connection: AdminConnection) -> 
     """Returns the undo plan and where it was written; see `propose_undo`."""
     with AdminTransport(connection) as transport:
         undo = propose_undo(plan, ledger, AdminCluster(transport, is_preview=True))
+        if not all(step.executable for step in undo.steps):  # such as a bundle on its way
+            SYSTEM_CLOCK.sleep(LOOK_AGAIN_S)
+            undo = propose_undo(plan, ledger, AdminCluster(transport, is_preview=True))
     return undo, write_plan(root, undo)

@@ -79,6 +79,7 @@ def cluster(time: FakeTime, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """What a verb reaches at any admin URL."""
     cluster = FakeCluster(time)
     monkeypatch.setattr("pulsar_advisor.stages.undo.AdminCluster", lambda _transport, **_options: cluster)
+    monkeypatch.setattr("pulsar_advisor.stages.undo.SYSTEM_CLOCK", time.clock)
     return cluster
 
 
@@ -136,6 +137,18 @@ def test_undo_asks_for_no_approval_where_nothing_can_be_moved_back(
         f"undo-step-001 {NAMESPACE}/{LOWER} left out: the bundle is on {B1} already",
         "no bundle can be moved back: there is nothing to approve",
     ]
+
+
+def test_undo_looks_twice_before_it_leaves_a_bundle_out(
+    root: Root, ledger: Ledger, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bundle on its way has no owner for a moment, and one answer may be wrong."""
+    write_plan(root, PLAN)
+    run(approved(ledger, PLAN), ledger, cluster)
+    del cluster.owners[f"{NAMESPACE}/{LOWER}"]
+    cluster.later(0.5, lambda: cluster.owners.update({f"{NAMESPACE}/{LOWER}": B2}))
+    assert undo(PLAN, root) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"undo-step-001 {NAMESPACE}/{LOWER} {B2} → {B1}"
 
 
 def test_who_approves_an_undo_reads_what_it_undoes_and_what_it_leaves_out(ledger: Ledger, cluster: FakeCluster) -> None:
