@@ -111,6 +111,17 @@ def test_no_split_is_advised_or_found_of_a_bundle_that_one_topic_makes_hot() -> 
     assert not [finding for finding in document.findings if "should be split" in finding.sentence]
 
 
+def test_no_split_is_advised_of_a_bundle_that_is_idle_now_though_what_pulsar_does_is_said() -> None:
+    state = cluster("a", "b", "c", "c", topics=[f"persistent://shop/orders/{number}" for number in range(40)])
+    state.bundles.topics[:], state.bundles.traffic[3] = 10, 0.0
+    state.bundles.long_term[3] = (40_000.0, 40_000.0, 4e7, 4e7)
+    document, plans = recommended(state)
+    assert [plan for plan in plans.values() if plan.executable_steps and not plan.unloads]
+    assert document.advice.plan is None
+    assert document.advice.sentence.endswith(" and 1 split.")
+    assert any(" would be split, in vain: 80,000.0 messages/s " in finding.sentence for finding in document.findings)
+
+
 def test_no_split_is_advised_that_pulsar_makes_by_itself_and_goes_on_from() -> None:
     """It can't be undone, and the first option is to wait."""
     giant, idle = (40_000.0, 40_000.0, 4e7, 4e7), (0.0, 0.0, 0.0, 0.0)

@@ -30,7 +30,7 @@ from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.capacity import unknown_network
 from pulsar_advisor.planning.advice.coverage import Coverage
-from pulsar_advisor.planning.advice.vain_splits import is_in_vain
+from pulsar_advisor.planning.advice.vain_splits import why_in_vain
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals
 from pulsar_advisor.planning.usage.hot_topics import HotTopic
@@ -100,9 +100,7 @@ def findings(
         found.append(Finding("warning", f"{count(more, 'more topic')} {need} more than a fair share alone."))
     refused = split_refusals(fit, settings)
     splits = [step for plan in plans for step in plan.executable_steps if step.action == "split"]
-    useful = [step for step in splits if not is_in_vain(step, fit, settings)]
-    if (split := Finding("warning", refused[0].sentence) if refused else _splits(useful)) is not None:
-        found.append(split)
+    found += [Finding("warning", refused[0].sentence)] if refused else _splits(splits, fit, settings)
     if (averages := _averages(fit)) is not None:
         found.append(averages)
     found += [Finding("info", note) for note in resolved.notes]
@@ -292,9 +290,21 @@ def _averages(state: ClusterState) -> Finding | None:
     return Finding("info", sentence + ".")
 
 
-def _splits(splits: Sequence[Step]) -> Finding | None:
-    if not splits:
-        return None
-    first = splits[0]
+def _splits(splits: Sequence[Step], state: ClusterState, settings: LoadBalancerSettings) -> list[Finding]:
+    """Which bundles should be split, and which Pulsar's rule splits in vain."""
+    reasons = [why_in_vain(step, state, settings) for step in splits]
+    useful = [step for step, why in zip(splits, reasons, strict=True) if why is None]
+    vain = [(step, why) for step, why in zip(splits, reasons, strict=True) if why is not None]
+    found = []
+    if useful:
+        found.append(Finding("warning", f"{_first_of(useful)} should be split: {useful[0].reason}."))
+    if vain:
+        first, why = vain[0]
+        of = _first_of([step for step, _ in vain])
+        found.append(Finding("info", f"By Pulsar's rule {of} would be split, in vain: {first.reason}, but {why}."))
+    return found
+
+
+def _first_of(splits: Sequence[Step]) -> str:
     more = f" and {len(splits) - 1} more" if len(splits) > 1 else ""
-    return Finding("warning", f"{first.namespace}/{first.bundle}{more} should be split: {first.reason}.")
+    return f"{splits[0].namespace}/{splits[0].bundle}{more}"

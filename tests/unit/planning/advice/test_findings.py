@@ -320,3 +320,18 @@ def test_splits_are_one_sentence(state: ClusterState, settings: ResolvedSettings
     first = plan.steps[0]
     found = findings(state, settings, [plan])
     assert f"{first.bundle_name}{more} should be split: {first.reason}." in [one.sentence for one in found]
+
+
+def test_a_split_of_a_bundle_that_is_idle_now_is_said_to_be_in_vain(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.bundles.long_term[0] = 100 * state.bundles.traffic[0]
+    split = split_step(1).model_copy(
+        update={"namespace": "t/hot", "bundle": "0x00000000_0x40000000", "reason": "100,000.0 messages/s are too many"}
+    )
+    (found,) = [one for one in findings(state, settings, [make_plan([split])]) if "split" in one.sentence]
+    assert found == Finding(
+        "info",
+        "By Pulsar's rule t/hot/0x00000000_0x40000000 would be split, in vain: 100,000.0 messages/s are too many, but "
+        "that is its long-term average: now it has 1,000 messages/s.",
+    )

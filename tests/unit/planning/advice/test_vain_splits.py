@@ -1,4 +1,4 @@
-"""Splits of bundles whose load is one topic's."""
+"""Splits of bundles whose load is one topic's, or has gone."""
 
 from __future__ import annotations
 
@@ -39,6 +39,17 @@ def test_a_split_is_in_vain_if_one_topic_is_all_the_load_and_the_only_excess(
 ) -> None:
     settings = resolve_settings("4.0.8", what_if=what_if).values
     assert only_splits_in_vain(make_plan([SPLIT]), state, settings) is expected
+
+
+def test_a_split_by_the_long_term_average_of_a_bundle_that_is_idle_now_is_in_vain() -> None:
+    settings, state = resolve_settings("4.0.8").values, with_topics(1000.0, 1000.0)
+    state.bundles.traffic[0, 2:] = 1e6
+    state.bundles.long_term[0] = (40_000.0, 0.0, 1e6, 1e6)
+    assert not only_splits_in_vain(make_plan([SPLIT]), state, settings), "it has as many bytes as ever"
+    state.bundles.long_term[0, 2:] = 4e7
+    assert only_splits_in_vain(make_plan([SPLIT]), state, settings)
+    state.bundles.topics[0] = settings.load_balancer_namespace_bundle_max_topics + 1
+    assert not only_splits_in_vain(make_plan([SPLIT]), state, settings)
 
 
 def test_a_plan_that_also_does_something_else_is_not_in_vain() -> None:
