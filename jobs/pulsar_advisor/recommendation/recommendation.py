@@ -11,7 +11,7 @@ import numpy as np
 from pulsar_advisor.documents.recommendation import Advice, Combination, Foresight, Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
-from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
+from pulsar_advisor.model.load.base_load import BaseLoad, base_load, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan
@@ -103,7 +103,7 @@ def recommendation(
             sentence=judged.headline(sentence, claims_enough=advised is None and is_judged),
         ),
         goal_outcome=None if request.goal is None else foretold_outcome(of_goal) if of_goal is not None else "missed",
-        findings=_findings(alone, settled, planned, advised, plan_in, judged, hot),
+        findings=_findings(alone, settled, planned, advised, plan_in, judged, hot, base),
         coverage=judged,
         refusals=refused,
         notes=tuple(settings.notes),
@@ -157,6 +157,7 @@ def _findings(
     plan_in: PlanIn,
     judged: Coverage,
     hot: Sequence[HotTopic],
+    base: BaseLoad,
 ) -> tuple[Finding, ...]:
     """Findings from the plans of the cluster's own strategies (from all if there are none), and the advised plan."""
     own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned
@@ -164,7 +165,7 @@ def _findings(
     others = [row for row in planned if row not in own and (row == advised or row.shedder == splitter)]
     plans = [plan_in(str(row.plan)) for row in (*own, *others)]
     advised_plan = None if advised is None else plan_in(str(advised.plan))
-    return findings(alone.state, settled, alone.settings, plans, judged, hot, alone.earlier, advised_plan)
+    return findings(alone.state, settled, alone.settings, plans, judged, hot, base, alone.earlier, advised_plan)
 
 
 def _options(

@@ -23,6 +23,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.base_load import BaseLoad
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_first, deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.plan import Plan, Step
@@ -65,14 +66,15 @@ def findings(
     plans: Sequence[Plan],
     judged: Coverage,
     hot: Sequence[HotTopic],
+    base: BaseLoad,
     earlier: Sequence[ClusterState] = (),
     advised: Plan | None = None,
 ) -> tuple[Finding, ...]:
     """What matters besides the advice and the coverage, most important first; at least one if a broker is fit.
 
-    `settled` is the fit part of the state with the usage that plans start from, and `hot` its hot topics. `plans` are
-    those of the cluster's own strategies, for unloads and for splits, or of the goal. `earlier` are the fit parts of
-    earlier states. `advised`: the plan that the advice is about.
+    `settled` is the fit part of the state with the usage that plans start from, `hot` its hot topics, and `base` its
+    base load. `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal. `earlier`
+    are the fit parts of earlier states. `advised`: the plan that the advice is about.
     """
     settings = resolved.values
     of_plans = dict.fromkeys(caveat for plan in plans for caveat in plan.decision.caveats)
@@ -83,7 +85,7 @@ def findings(
     found += _lost_brokers(state, earlier)
     if (placeless := _placeless(state, settings)) is not None:
         found.append(placeless)
-    busiest = _busiest_broker(settled, settings, of_all=not (judged.decides or judged.excluded_brokers))
+    busiest = _busiest_broker(settled, settings, base, of_all=not (judged.decides or judged.excluded_brokers))
     if busiest is not None:
         found.append(busiest)
     if advised is not None and (peak := _peak(advised, settings)) is not None:
@@ -139,7 +141,9 @@ def _registered(state: ClusterState) -> set[str]:
     return {state.brokers.ids[row] for row in np.flatnonzero(state.brokers.available).tolist()}
 
 
-def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_all: bool) -> Finding | None:
+def _busiest_broker(
+    state: ClusterState, settings: LoadBalancerSettings, base: BaseLoad, *, of_all: bool
+) -> Finding | None:
     """The busiest broker and what it is busy with; without `of_all` one that was set aside may be busier."""
     available = np.flatnonzero(state.brokers.available)
     if not len(available):
@@ -156,11 +160,12 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_a
     )
     mine = np.flatnonzero((state.bundles.owner == broker) & state.bundles.reported)
     if resource == CPU and (alike := _cpu_like_others(state, broker)) is not None:
-        return Finding(
-            "warning",
-            f"{sentence} At the other brokers' CPU per message it would be at {alike:.1%}: its messages cost more, as "
-            "small batches do, or something else on its machine uses CPU, which no unload lowers.",
-        )
+        why = "its messages cost more, as small batches do, or something else on its machine uses CPU"
+        if base.origin[broker] == "history":
+            stays = base.likely[broker] / state.brokers.limit[broker, CPU]
+            why = f"by its own earlier reports, about {stays:.0%} stays without any message"
+        as_others = f"At the other brokers' CPU per message it would be at {alike:.1%}"
+        return Finding("warning", f"{sentence} {as_others}: {why}, which no unload lowers.")
     if resource not in _GOES_WITH:
         return Finding("info", f"{sentence} No bundle takes {RESOURCE_NAMES[resource]} along, so no unload lowers it.")
     if len(mine):
@@ -180,11 +185,11 @@ def _cpu_like_others(state: ClusterState, broker: int) -> float | None:
     used = brokers.usage[:, CPU]
     others = brokers.fit & (used >= LEAST_CPU) & (np.arange(len(brokers)) != broker)
     loads = np.stack((rate_per_s(brokers.traffic), throughput_bytes_per_s(brokers.traffic)))
-    totals = loads[:, others].sum(axis=1)
-    if not (totals > 0).all():
+    totals, limit = loads[:, others].sum(axis=1), brokers.limit[broker, CPU]
+    if not ((totals > 0).all() and limit > 0):
         return None
     alike = float((loads[:, broker] / totals).max() * used[others].sum())
-    explained, limit = max(_UNLIKE_OTHERS * alike, float(used[others].min())), brokers.limit[broker, CPU]
+    explained = max(_UNLIKE_OTHERS * alike, float(used[others].min()))
     if not used[broker] > explained + _LEAST_UNEXPLAINED_RATIO * limit:  # or one of them is no number
         return None
     return alike / float(limit)

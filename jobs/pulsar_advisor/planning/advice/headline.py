@@ -120,10 +120,14 @@ def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float, *,
         return f"{what}: the busiest broker stays at {start}"
     same_resource = after.brokers[expected].resource == before.brokers[busiest].resource
     end = f"{then:.1%}" if same_resource else usage_text(after.brokers[expected])
-    change = f"{what}: the busiest broker {'should fall' if then < now else 'rises'} from {start} to {end}"
-    if worst is None or worst - then <= floor_ratio + _ROUNDING:
+    worst = then if worst is None else worst
+    is_close = worst - then <= floor_ratio + _ROUNDING
+    is_sure = is_close or now - worst >= floor_ratio
+    verb = "rises" if then >= now else "should fall" if is_sure else "may fall"
+    change = f"{what}: the busiest broker {verb} from {start} to {end}"
+    if is_close:
         return change
-    if then >= now or now - worst >= floor_ratio:
+    if then >= now or is_sure:
         return f"{change}, at worst to {worst:.1%}"
     if worst - now >= floor_ratio:
         loss = f"at worst the busiest broker rises from {now:.1%} to {worst:.1%}"

@@ -39,7 +39,7 @@ def findings(
     base = base_load(fit, earlier)
     settled = with_usage_of_rates(fit, earlier, base)
     hot = hot_topics(settled, settings.values, base)
-    return findings_of(state, settled, settings, plans, coverage(state, settings.values), hot, earlier, advised)
+    return findings_of(state, settled, settings, plans, coverage(state, settings.values), hot, base, earlier, advised)
 
 
 def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small_bundles(
@@ -143,6 +143,23 @@ def test_cpu_that_the_messages_do_not_explain_is_said(state: ClusterState, setti
     assert "per message" not in findings(state, settings)[0].sentence, "large messages cost more"
 
 
+def test_what_its_own_reports_show_of_cpu_that_messages_do_not_explain_is_said_in_place_of_guesses(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.brokers.traffic[0] = state.brokers.traffic[1] / 2
+    earlier = []
+    for hours, load in ((4, 0.2), (3, 0.4), (2, 0.6), (1, 0.8)):
+        usage, traffic = state.brokers.usage.copy(), state.brokers.traffic.copy()
+        usage[0, CPU], traffic[0] = 300.0 + 60.0 * load, load * traffic[0]
+        updated = state.brokers.report_updated_at_ms - hours * 3_600_000
+        brokers = replace(state.brokers, usage=usage, traffic=traffic, report_updated_at_ms=updated)
+        earlier.append(replace(state, brokers=brokers))
+    assert findings(state, settings, earlier=earlier)[0].sentence.endswith(
+        "At the other brokers' CPU per message it would be at 5.0%: by its own earlier reports, about 75% stays "
+        "without any message, which no unload lowers."
+    )
+
+
 @pytest.mark.parametrize(
     ("busiest", "others"),
     [(12.1, 12.0), (40.0, 38.0), (60.0, 5e-9), (60.0, float("nan"))],
@@ -154,6 +171,12 @@ def test_cpu_is_not_called_unexplained_that_others_use_without_load_or_whose_cpu
     state.brokers.usage[:, CPU] = (busiest, others, others)
     state.brokers.limit[:, CPU] = 100.0
     state.brokers.traffic[0] = 0.0
+    assert not [finding for finding in findings(state, settings) if "per message" in finding.sentence]
+
+
+def test_where_no_limit_is_known_no_cpu_is_called_unexplained(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.brokers.limit[:], state.brokers.traffic[:] = 0.0, state.brokers.traffic[0]
+    state.brokers.usage[1:, CPU] = 1.0
     assert not [finding for finding in findings(state, settings) if "per message" in finding.sentence]
 
 
