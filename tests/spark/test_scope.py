@@ -117,7 +117,7 @@ def test_a_broker_above_its_limit_is_advised_on_as_pulsar_sees_it(
     assert not found.recommendation.coverage.excluded_brokers
     assert not found.recommendation.coverage.decides
     assert not found.page.verdict.headline.startswith("Do nothing")
-    assert any("the limit is wrong" in finding.sentence for finding in found.recommendation.findings)
+    assert any("a limit is too low" in finding.sentence for finding in found.recommendation.findings)
 
 
 def test_what_is_missing_is_refused_by_name_and_the_rest_goes_on(spark: SparkSession, tmp_path: Any) -> None:

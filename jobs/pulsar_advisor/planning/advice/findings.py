@@ -85,13 +85,13 @@ def findings(
     found += _lost_brokers(state, earlier)
     if (placeless := _placeless(state, settings)) is not None:
         found.append(placeless)
+    if (above := _above_limits(fit)) is not None:
+        found.append(above)
     busiest = _busiest_broker(settled, settings, base, of_all=not (judged.decides or judged.excluded_brokers))
     if busiest is not None:
         found.append(busiest)
     if advised is not None and (peak := _peak(advised, settings)) is not None:
         found.append(peak)
-    if (above := _above_limits(fit)) is not None:
-        found.append(above)
     if (unknown := unknown_network(fit)) is not None:
         found.append(Finding("warning", unknown))
     if (forbidden := _forbidden(fit, settings)) is not None:
@@ -217,7 +217,11 @@ def _peak(plan: Plan, settings: LoadBalancerSettings) -> Finding | None:
 
 
 def _above_limits(state: ClusterState) -> Finding | None:
-    """The brokers that report more usage than their limit, which must therefore be wrong."""
+    """The brokers that report more usage than their limit: one of the two is wrong.
+
+    A usage may be for one sample, as it is divided by the time between two samples by the wall clock
+    (`LinuxBrokerHostUsageImpl.calculateBrokerHostUsage`).
+    """
     brokers = state.brokers
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(brokers.fit[:, None] & (brokers.limit > 0), brokers.usage / brokers.limit, 0.0)
@@ -227,10 +231,12 @@ def _above_limits(state: ClusterState) -> Finding | None:
     ]
     if not above:
         return None
-    is_in_use = "is in use: the limit is wrong" if len(above) == 1 else "are in use: the limits are wrong"
-    sentence = f"By what the brokers report, {some_of(above)} {is_in_use}, not the usage"
     causes = "-XX:ActiveProcessorCount below the machine's cores, a cgroup without a quota, a NIC speed set too low"
-    return Finding("warning", f"{sentence} ({causes}). To Pulsar such a broker is overloaded.")
+    return Finding(
+        "warning",
+        f"By these figures more is in use than there is: {some_of(above)}. If the next snapshot says so too, a limit "
+        f"is too low ({causes}), else a clock was set back. To Pulsar such a broker is overloaded.",
+    )
 
 
 def _placeless(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:
