@@ -80,7 +80,7 @@ def recommendation(
                 request.limits.exclude_brokers,
                 only_splits=advised_plan is not None and not advised_plan.unloads,
                 lowest_ratio=lowest_ratio,
-                hot=next(iter(hot), None),
+                hot=hot,
             ),
             without_traffic=not state.brokers.traffic.any(),
             limited=request.limits.are_given,

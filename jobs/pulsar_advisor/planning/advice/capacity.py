@@ -62,12 +62,12 @@ def uneven_sentence(
     *,
     only_splits: bool = False,
     lowest_ratio: float | None = None,
-    hot: HotTopic | None = None,
+    hot: Sequence[HotTopic] = (),
 ) -> str | None:
     """What can be done about the busiest available broker if no strategy acts; None if the load is even.
 
     `only_splits`: or if all that is advised is to split bundles. `lowest_ratio`: the usage below which no moves of
-    whole bundles bring the busiest broker. `hot`: the hottest of the topics that need more than a fair share alone.
+    whole bundles bring the busiest broker. `hot`: the topics that need more than a fair share alone, the hottest first.
 
     It is uneven if that broker is overloaded, or above the mean by more than
     `loadBalancerBrokerThresholdShedderPercentage`, as Pulsar's default shedder up to 5.0 has it. Nothing can be done
@@ -107,17 +107,28 @@ def uneven_sentence(
         )
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
-    if (
-        hot is not None
-        and (only_splits or hot.alone_ratio > overloaded)
-        and hot.bundle in map(state.bundle_name, movable)
-    ):
-        return f"{is_above}, and no unload and no split divides {hot.topic}, which alone makes {hot.alone_ratio:.1%}."
     is_at_bound = lowest_ratio is not None and lowest_ratio >= known.max() - ROUNDING_RATIO
+    names = frozenset(map(state.bundle_name, movable))
+    of_it = (
+        one
+        for one in hot
+        if one.bundle in names
+        and (only_splits or one.alone_ratio > overloaded or (is_at_bound and one.topics_of_bundle == 1))
+    )
+    if (hottest := next(of_it, None)) is not None:
+        others = [one for one in hot if one != hottest and one.alone_ratio > overloaded]
+        return f"{is_above}, and no unload and no split divides {hottest.in_words}{_nor(others)}."
     if only_splits or is_at_bound:
         why = "no moves of whole bundles lower it; " if is_at_bound else ""
         return f"{is_above}: {why}`split` looks for cuts whose parts move."
     return f"{is_above}: `{verb}{f' {broker}' * (verb == 'relieve')}` looks for moves that no strategy makes."
+
+
+def _nor(others: Sequence[HotTopic]) -> str:
+    """The other topics that overload any broker alone."""
+    if len(others) > 1:
+        return f", nor {len(others)} other topics above the threshold"
+    return "".join(f", nor {one.in_words}" for one in others)
 
 
 def _have_room_elsewhere(

@@ -47,6 +47,11 @@ class HotTopic:
     """Of its messages, those that are sent to consumers."""
 
     @property
+    def in_words(self) -> str:
+        """With what it makes of a broker."""
+        return f"{self.topic}, which alone makes {self.alone_ratio:.1%}"
+
+    @property
     def sentence(self) -> str:
         """The certificate, for an operator."""
         only = (

@@ -100,17 +100,36 @@ def test_where_no_moves_of_whole_bundles_lower_it_no_moves_are_looked_for(
     assert "relieve" in str(uneven_sentence(state, settings.values, lowest_ratio=0.8))
 
 
+HOT = (
+    "a:8080 is at 90.0% (CPU), above the overload threshold of 85%, and no unload and no split divides "
+    "persistent://t/hot/topic-1, which alone makes 86.0%."
+)
+
+
 def test_of_a_topic_that_no_split_divides_no_split_is_looked_for(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
     hot = HotTopic("persistent://t/hot/topic-1", "t/hot/0x00000000_0x40000000", 3, 0.86, 0.5, True, 2, "")
-    assert uneven_sentence(state, settings.values, lowest_ratio=0.9, hot=hot) == (
-        "a:8080 is at 90.0% (CPU), above the overload threshold of 85%, and no unload and no split divides "
-        "persistent://t/hot/topic-1, which alone makes 86.0%."
-    )
+    assert uneven_sentence(state, settings.values, lowest_ratio=0.9, hot=[hot]) == HOT
     smaller, elsewhere = replace(hot, alone_ratio=0.6), replace(hot, bundle="t/idle/0x00000000_0xffffffff")
-    assert "relieve" in str(uneven_sentence(state, settings.values, hot=smaller))
-    assert "relieve" in str(uneven_sentence(state, settings.values, hot=elsewhere))
+    assert "relieve" in str(uneven_sentence(state, settings.values, hot=[smaller]))
+    assert "relieve" in str(uneven_sentence(state, settings.values, hot=[elsewhere]))
+    assert "`split`" in str(uneven_sentence(state, settings.values, lowest_ratio=0.9, hot=[smaller]))
+    alone = replace(smaller, topics_of_bundle=1)
+    assert "divides" in str(uneven_sentence(state, settings.values, lowest_ratio=0.9, hot=[alone]))
+
+
+def test_hot_topics_of_other_brokers_are_named_beside_that_of_the_busiest(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    here = HotTopic("persistent://t/hot/topic-1", "t/hot/0x00000000_0x40000000", 3, 0.86, 0.5, True, 2, "")
+    there = replace(here, topic="persistent://t/idle/topic-2", bundle="t/idle/0x00000000_0xffffffff", alone_ratio=0.88)
+    assert uneven_sentence(state, settings.values, hot=[there, here]) == (
+        f"{HOT.removesuffix('.')}, nor persistent://t/idle/topic-2, which alone makes 88.0%."
+    )
+    found = str(uneven_sentence(state, settings.values, hot=[there, here, there]))
+    assert found.endswith("makes 86.0%, nor 2 other topics above the threshold.")
+    assert uneven_sentence(state, settings.values, hot=[here, replace(there, alone_ratio=0.7)]) == HOT
 
 
 def test_of_a_broker_near_the_mean_there_is_nothing_to_say(state: ClusterState, settings: ResolvedSettings) -> None:
