@@ -130,6 +130,7 @@ def cluster_state(
             producers=np.zeros(number, dtype=np.int64),
             consumers=np.zeros(number, dtype=np.int64),
             report_updated_at_ms=np.full(number, 1_795_250_000_000, dtype=np.int64),
+            started_at_ms=np.zeros(number, dtype=np.int64),
             complete=np.array([row.complete for row in brokers], dtype=np.bool_),
             doubtful=np.array([row.doubtful for row in brokers], dtype=np.bool_),
             available=np.array([row.available for row in brokers], dtype=np.bool_),

@@ -185,6 +185,7 @@ def _brokers(rows: pa.Table, excluded: dict[str, list[str]], doubtful: list[str]
         producers=_integers(rows["producers"]),
         consumers=_integers(rows["consumers"]),
         report_updated_at_ms=_integers(rows["report_updated_at_ms"]),
+        started_at_ms=_integers(rows["start_timestamp_ms"]),
         complete=_booleans(rows["reported"]) & ~_among(rows["broker"], excluded.get("broker", [])),
         doubtful=_among(rows["broker"], doubtful),
         available=_booleans(rows["available"]),

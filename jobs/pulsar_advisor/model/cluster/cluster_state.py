@@ -92,6 +92,8 @@ class Brokers:
     consumers: Integers
     report_updated_at_ms: Integers
     """When the broker last wrote its report, epoch milliseconds; 0 if it reported nothing."""
+    started_at_ms: Integers
+    """When the broker started, epoch milliseconds; 0 if it doesn't say, as before 3.0 and under Simple."""
     complete: Booleans
     """False if the broker didn't report, or validation set it aside: nothing is computed with it, no step touches it.
     """

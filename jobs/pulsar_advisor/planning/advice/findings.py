@@ -82,7 +82,7 @@ def findings(
     fit = fit_part(state)
     if "topic_traffic" in state.missing:
         found.append(_no_topics_read(fit))
-    found += _lost_brokers(state, earlier)
+    found += _stopped_brokers(state, earlier)
     if (placeless := _placeless(state, settings)) is not None:
         found.append(placeless)
     if (above := _above_limits(fit)) is not None:
@@ -122,9 +122,9 @@ def _no_topics_read(state: ClusterState) -> Finding:
     )
 
 
-def _lost_brokers(state: ClusterState, earlier: Sequence[ClusterState]) -> list[Finding]:
-    """The registered brokers without figures, if others have some, and those with fit figures in the last of the
-    `earlier` states that are no longer registered, if any is.
+def _stopped_brokers(state: ClusterState, earlier: Sequence[ClusterState]) -> list[Finding]:
+    """The registered brokers without figures, if others have some, those with fit figures in the last of the `earlier`
+    states that are no longer registered, if any is, and those that have started anew since then.
     """
     brokers, found = state.brokers, []
     silent = [brokers.ids[row] for row in np.flatnonzero(brokers.available & ~brokers.reporting).tolist()]
@@ -133,7 +133,16 @@ def _lost_brokers(state: ClusterState, earlier: Sequence[ClusterState]) -> list[
     registered = _registered(state)
     if registered and earlier and (gone := _registered(earlier[-1]) - registered):
         found.append(f"Registered in snapshot {earlier[-1].snapshot}, and no longer: {some_of(gone)}.")
+    before = _starts(earlier[-1]) if earlier else {}
+    if restarted := [broker for broker, at in _starts(state).items() if before.get(broker, at) != at]:
+        found.append(f"Restarted since snapshot {earlier[-1].snapshot}: {some_of(restarted)}.")
     return [Finding("warning", sentence) for sentence in found]
+
+
+def _starts(state: ClusterState) -> dict[str, int]:
+    """When each broker started (epoch milliseconds), as far as it says."""
+    starts = zip(state.brokers.ids, state.brokers.started_at_ms.tolist(), strict=True)
+    return {broker: at for broker, at in starts if at > 0}
 
 
 def _registered(state: ClusterState) -> set[str]:

@@ -96,6 +96,20 @@ def test_brokers_that_have_gone_since_the_last_snapshot_are_named_first(
     assert found[0] == Finding("warning", said)
 
 
+def test_brokers_that_have_restarted_since_the_last_snapshot_are_named_first(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    def started(*at_ms: int) -> ClusterState:
+        return replace(state, brokers=replace(state.brokers, started_at_ms=np.array(at_ms)))
+
+    then = replace(started(1_000, 2_000, 0), snapshot="20261129T141952Z")
+    found = findings(started(1_000, 9_000, 9_000), settings, earlier=[then])
+    assert found[0] == Finding("warning", "Restarted since snapshot 20261129T141952Z: b:8080.")
+    for unchanged in (started(1_000, 2_000, 0), started(0, 0, 0)):
+        assert "Restarted" not in findings(unchanged, settings, earlier=[then])[0].sentence
+    assert "Restarted" not in findings(started(1_000, 9_000, 9_000), settings)[0].sentence
+
+
 @pytest.mark.parametrize("none_now", [False, True])
 def test_no_broker_is_called_gone_that_was_not_registered_before_or_if_none_is_known_to_be(
     state: ClusterState, settings: ResolvedSettings, none_now: bool
