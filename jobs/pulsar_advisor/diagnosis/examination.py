@@ -157,15 +157,15 @@ def examine(options: CaptureOptions) -> Examination:
         return _examine_store(options.metadata_store, options.configuration_store)
     with AdminTransport(options.admin) as transport:
         found = Examination({url: _release_at(transport, url) for url in options.admin.admin_urls})
-        if not found.is_answered:
+        if options.metadata_store is not None:
+            found.store = _ask_store(options.metadata_store)
+        if not found.is_answered:  # the store's brokers aren't asked: they would get credentials meant for others
             return found
         _ask_cluster(found, transport)
         with ThreadPoolExecutor(options.concurrency, thread_name_prefix="doctor") as pool:
             answers = pool.map(lambda broker: _ask_broker(transport, found.cluster_name, broker), found.brokers)
             found.answers = dict(zip(found.brokers, answers, strict=True))
         _ask_for_topics(found, transport)
-        if options.metadata_store is not None:
-            found.store = _ask_store(options.metadata_store)
         if options.service_url is not None and "extensible" in found.load_managers.values():
             found.system_topics = SystemTopicsAnswer(refusal(transport, options.service_url))
         return found

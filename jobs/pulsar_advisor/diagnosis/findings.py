@@ -68,6 +68,8 @@ def diagnose(found: Examination, *others: Row) -> Diagnosis:
     elif not found.admin_urls:
         rows += _store_alone(found)
         answered = bool(found.brokers)
+    elif found.store is not None:
+        rows += _store(found)
     rows += others
     lacks = [lack for lack in found.admin_urls.values() if isinstance(lack, Lack)]
     return Diagnosis(
@@ -97,9 +99,18 @@ def _admin_urls(found: Examination) -> Iterator[Row]:
             todo = (
                 "remove it from the admin URLs, or start that broker"
                 if others_answer
-                else "give the URL of another broker, or of several"
+                else f"give the URL of another broker, or of several{_others(found)}"
             )
             yield Row("admin_url", "warning" if others_answer else "problem", release.reason, todo)
+
+
+def _others(found: Examination) -> str:
+    """The brokers that the metadata store lists besides those of the admin URLs, as far as these have the same port."""
+    if found.store is None:
+        return ""
+    given = {url.rpartition("/")[2] for url in found.admin_urls}
+    others = [broker for broker in found.store.brokers if broker not in given]
+    return f", with --admin-url: {found.store.kind} lists {some_of(others)}" if others else ""
 
 
 def _permissions(found: Examination) -> Iterator[Row]:

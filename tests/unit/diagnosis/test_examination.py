@@ -13,7 +13,7 @@ from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import Migration
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
-from pulsar_advisor.diagnosis.examination import Lack, examine
+from pulsar_advisor.diagnosis.examination import Lack, StoreAnswers, examine
 from unit.capture.fake_cluster import ADMIN, FakeCluster
 from unit.capture.recorded_store import RecordedStore
 
@@ -147,6 +147,17 @@ def test_a_zookeeper_that_can_not_be_reached_is_noted(cluster: FakeCluster) -> N
     found = examine(cluster.options().model_copy(update={"zookeeper": zookeeper}))
     assert found.store is not None
     assert "no session within 0.5 s" in (found.store.lack or "")
+
+
+def test_where_no_admin_url_answers_the_store_is_asked_for_brokers_that_get_no_call(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = StoreAnswers(None, (cluster.first.id, cluster.second.id))
+    monkeypatch.setattr("pulsar_advisor.diagnosis.examination._ask_store", lambda _: store)
+    cluster.first.stop()
+    options = cluster.options(admin_urls=(cluster.first.url,))
+    found = examine(options.model_copy(update={"zookeeper": ZooKeeperConnection(hosts="zk1:2181")}))
+    assert (found.store, found.is_answered, cluster.second.requests) == (store, False, [])
 
 
 @pytest.mark.parametrize(

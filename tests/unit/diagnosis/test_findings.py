@@ -107,6 +107,17 @@ def test_an_admin_url_that_does_not_serve(lack: Lack, check: str, exit_code: int
     assert diagnosis.exit_code == exit_code
 
 
+def test_where_the_only_admin_url_hangs_the_other_brokers_that_the_store_lists_are_named() -> None:
+    silent = Lack(None, "http://b1:8080: no response within 30 s")
+    store = StoreAnswers(None, ("b1:8080", "b2:8080", "b3:8080"), has_bundle_data=True)
+    url, zookeeper = diagnose(Examination(admin_urls={"http://b1:8080": silent}, store=store)).rows
+    assert (url.status, url.sentence) == ("problem", silent.reason)
+    assert url.what_to_do == (
+        "give the URL of another broker, or of several, with --admin-url: ZooKeeper lists b2:8080, b3:8080"
+    )
+    assert (zookeeper.check, zookeeper.status) == ("zookeeper", "ok")
+
+
 def test_one_dead_admin_url_of_two_is_a_warning() -> None:
     urls = {"http://b1:8080": "4.0.8", "http://b9:8080": Lack(None, "no connection")}
     assert (only(healthy(admin_urls=urls)).check, diagnose(healthy(admin_urls=urls)).fit) == ("admin_url", True)

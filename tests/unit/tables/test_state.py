@@ -39,7 +39,7 @@ ADDED_LATER = {
 def test_rows_are_sorted_and_refer_to_each_other_by_index(tmp_path: Path) -> None:
     root = written(
         tmp_path,
-        brokers=[broker("b:8080", is_leader=True), broker("a:8080")],
+        brokers=[broker("b:8080", is_leader=True, start_timestamp_ms=7), broker("a:8080")],
         namespaces=[{"namespace": "t/two", "deleted": False}, {"namespace": "t/one", "deleted": False}],
         bundles=[
             bundle("t/two", 0, 0xFFFFFFFF, "a:8080"),
@@ -49,7 +49,7 @@ def test_rows_are_sorted_and_refer_to_each_other_by_index(tmp_path: Path) -> Non
     )
     state = cluster_state(root, SNAPSHOT)
     assert state.brokers.ids == ("a:8080", "b:8080")
-    assert state.leader == 1
+    assert (state.leader, state.brokers.started_at_ms.tolist()) == (1, [0, 7])
     assert [state.bundle_name(row) for row in range(3)] == [
         "t/one/0x00000000_0x00000008",
         "t/one/0x00000008_0xffffffff",
