@@ -65,6 +65,7 @@ def recommendation(
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
     is_judged = not none_judged(scores, refused)
+    found = _findings(alone, settled, planned, advised, plan_in, judged, hot, base)
     if of_goal is not None:
         sentence = goal_sentence(of_goal, floor.ratio)
     else:
@@ -85,6 +86,7 @@ def recommendation(
             without_traffic=not state.brokers.traffic.any(),
             limited=request.limits.are_given,
             undirected=fit.load_manager == "simple",
+            warned=any(finding.severity == "warning" for finding in found),
         )
     ranked = ranked_by_effect(planned, alone.configured, floor.ratio)
     keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))
@@ -103,7 +105,7 @@ def recommendation(
             sentence=judged.headline(sentence, claims_enough=advised is None and is_judged),
         ),
         goal_outcome=None if request.goal is None else foretold_outcome(of_goal) if of_goal is not None else "missed",
-        findings=_findings(alone, settled, planned, advised, plan_in, judged, hot, base),
+        findings=found,
         coverage=judged,
         refusals=refused,
         notes=tuple(settings.notes),

@@ -183,6 +183,17 @@ def test_of_a_cluster_that_no_strategy_evens_nothing_is_advised_though_its_plan_
     )
 
 
+def test_do_nothing_is_said_of_the_load_alone_where_a_finding_warns() -> None:
+    sentences = {}
+    for policies in ((), (IsolationPolicy("vip", ("shop/orders",), ("a",), (), 1, 80),)):
+        state = cluster("a", "a", "b", "b", isolation_policies=policies)
+        state.brokers.usage[2] = state.brokers.usage[1]
+        document, _ = recommended(state)
+        sentences[bool(policies)] = document.advice.sentence
+    assert sentences[False].startswith("Do nothing: no strategy would act")
+    assert sentences[True].startswith("Do nothing about the load, but see the findings: no strategy would act")
+
+
 def test_limits_that_leave_nothing_of_a_plan_are_why_nothing_is_advised() -> None:
     document, _ = recommended(
         cluster("a", "a", "a", "a"), request=replace(REQUEST, splits=False, limits=Limits(exclude_brokers=("a:8080",)))

@@ -35,13 +35,14 @@ def advice_sentence(
     without_traffic: bool = False,
     limited: bool = False,
     undirected: bool = False,
+    warned: bool = False,
 ) -> str:
     """The advice for an operator.
 
     `plan` is the advised one; where it moves nothing, Pulsar may still act `by_itself`. `uneven` says what else can be
     done about a broker that is too busy, which comes before splits that move no load; `without_traffic`: no broker
     reports a message or a byte; `limited`: the operator's limits may leave steps out; `undirected`: nothing shows where
-    unloaded bundles go.
+    unloaded bundles go; `warned`: a finding says that something else is wrong or should be done.
     """
     if plan is not None:
         sentence = plan_sentence(plan, floor_ratio)
@@ -57,7 +58,8 @@ def advice_sentence(
     why = f"{'within the limits ' * limited}{_why_nothing(scores, floor_ratio, undirected=undirected)}"
     if uneven is not None:
         return f"{why[0].upper()}{why[1:]}{_what_else(uneven, by_itself)}"
-    return f"{'No plan is worthwhile' if by_itself.acts else 'Do nothing'}: {why} {by_itself.sentence}"
+    nothing = f"Do nothing{' about the load, but see the findings' * warned}"
+    return f"{'No plan is worthwhile' if by_itself.acts else nothing}: {why} {by_itself.sentence}"
 
 
 def _what_else(uneven: str | None, by_itself: ByItself) -> str:
@@ -101,15 +103,18 @@ def plan_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
         what = f"Split {_split_what(splits)}, which can't be undone, then unload {bundles}"
     elif splits:
         then = f" Then split {_split_what(splits)}, which can't be undone."
-    effect = _effect(what, plan.predicted.before, plan.predicted.after, floor_ratio, several=len(unloads) > 1)
+    first = [ratio for ratio in unloads[0].predicted.brokers.values() if ratio is not None]
+    # Of bundles that brokers exchange, one alone may overload a broker.
+    can_try = len(unloads) > 1 and max(first, default=0.0) <= (plan.predicted.before.maximum_ratio or 0.0) + _ROUNDING
+    effect = _effect(what, plan.predicted.before, plan.predicted.after, floor_ratio, can_try=can_try)
     return f"{effect}.{then}"
 
 
-def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float, *, several: bool) -> str:
+def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float, *, can_try: bool) -> str:
     """What is done, and how that changes the busiest broker's usage, with the resources that decide it.
 
     The worse end of the range is named if it differs by more than noise, and comes first if it is a loss. If it is no
-    gain, one of `several` unloads shows on the cluster which end is true.
+    gain, one of several unloads shows on the cluster which end is true, if one `can_try` it alone.
     """
     busiest, expected = busiest_of(before), busiest_of(after)
     now, then, worst = before.maximum_ratio, after.maximum_ratio, after.highest_maximum_ratio
@@ -131,8 +136,8 @@ def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float, *,
         return f"{change}, at worst to {worst:.1%}"
     if worst - now >= floor_ratio:
         loss = f"at worst the busiest broker rises from {now:.1%} to {worst:.1%}"
-        return f"{f'Try one bundle first: {loss}' if several else loss.capitalize()}. {change}"
-    return f"{change}, at worst not at all{': try one bundle first' * several}"
+        return f"{f'Try one bundle first: {loss}' if can_try else loss.capitalize()}. {change}"
+    return f"{change}, at worst not at all{': try one bundle first' * can_try}"
 
 
 def usage_text(broker: BrokerForecast) -> str:

@@ -9,7 +9,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan
+from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, StepPrediction
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.advice.compare import no_score
 from pulsar_advisor.planning.advice.headline import ByItself, advice_sentence, plan_sentence
@@ -88,6 +88,13 @@ def test_of_several_unloads_the_first_shows_which_end_is_true(moving: Plan) -> N
     assert found.endswith("to 51.1%, at worst not at all: try one bundle first.")
     found = plan_sentence(predicting(twice, forecast(0.99, a=0.511, b=0.4)), FLOOR)
     assert found.startswith("Try one bundle first: at worst the busiest broker rises from 92.5% to 99.0%. Unload 2")
+
+
+def test_of_an_exchange_no_single_bundle_is_tried_that_would_overload_a_broker(moving: Plan) -> None:
+    (step,) = moving.steps
+    above = step.model_copy(update={"predicted": StepPrediction(brokers={"a:8080": 0.6, "b:8080": 0.975})})
+    exchange = predicting(moving.model_copy(update={"steps": (above, step)}), forecast(0.99, a=0.7, b=0.4))
+    assert plan_sentence(exchange, FLOOR).startswith("At worst the busiest broker rises from 92.5% to 99.0%. Unload 2")
 
 
 def test_a_worse_end_that_is_a_loss_comes_first(moving: Plan) -> None:
