@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 
@@ -17,11 +17,11 @@ from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
-from pulsar_advisor.planning.advice.compare import Score, advise, dominating, ranked_by_effect
+from pulsar_advisor.planning.advice.compare import Score, advise, dominating, is_worthwhile, ranked_by_effect
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
 from pulsar_advisor.planning.advice.findings import Finding, findings
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
-from pulsar_advisor.planning.advice.headline import advice_sentence, none_judged
+from pulsar_advisor.planning.advice.headline import advice_sentence, highest_on_the_way, none_judged
 from pulsar_advisor.planning.advice.options import Option, ranked_options
 from pulsar_advisor.planning.advice.vain_splits import only_splits_in_vain
 from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome
@@ -52,7 +52,12 @@ def recommendation(
     base = base_load(fit, earlier)
     settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
     by_own = alone.foresight(None)
-    offered = [row for row in scores if request.goal is not None or not _splits_in_vain(row, alone, plan_in)]
+    overloading = {} if request.goal is not None else _overloading(planned, plan_in, floor.ratio)
+    offered = [
+        row
+        for row in scores
+        if request.goal is not None or not (row.plan in overloading or _splits_in_vain(row, alone, plan_in))
+    ]
     options = _options(alone, offered, request, by_own, floor.ratio, settled) if request.goal is None else ()
     advised = _advised(offered, request, alone, floor.ratio, options)
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
@@ -86,6 +91,7 @@ def recommendation(
             without_traffic=not state.brokers.traffic.any(),
             limited=request.limits.are_given,
             undirected=fit.load_manager == "simple",
+            overloading=next(iter(overloading.values()), ""),
             warned=any(finding.severity == "warning" for finding in found),
         )
     ranked = ranked_by_effect(planned, alone.configured, floor.ratio)
@@ -131,6 +137,18 @@ def _advised(
     best = advise(scores, alone.configured, floor_ratio)
     waits = bool(options) and options[0].kind == "own_balancer"
     return None if best is not None and not best.unloads and waits else best
+
+
+def _overloading(scores: Sequence[Score], plan_in: PlanIn, floor_ratio: float) -> Mapping[str | None, str]:
+    """The worthwhile plans that take a broker above what it has on the way, and which: bundles that brokers exchange
+    move one after the other."""
+    found = {}
+    for row in scores:
+        if row.confidence == "low" and is_worthwhile(row, floor_ratio):  # as a step is that needs more than there is
+            ratio, broker, _ = highest_on_the_way(plan_in(str(row.plan)))
+            if ratio > max(1.0, row.maximum_before or 0.0):
+                found[row.plan] = f"{broker} to {ratio:.1%}"
+    return found
 
 
 def _splits_in_vain(row: Score, alone: LeftAlone, plan_in: PlanIn) -> bool:

@@ -19,6 +19,7 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.recommendation import recommendation
 from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
+from scenarios.scenario import FOLDER, Scenario
 from states import QUARTERS, BrokerRow, BundleRow, cluster_state
 
 MANIFEST = "0" * 64
@@ -180,6 +181,18 @@ def test_of_a_cluster_that_no_strategy_evens_nothing_is_advised_though_its_plan_
     assert document.advice.sentence.startswith("No strategy would act on these figures.")
     assert document.advice.sentence.endswith(
         "c:8080 is at 41.0% (CPU), 13.3 points above the mean: `balance` looks for moves that no strategy makes."
+    )
+
+
+def test_no_plan_is_advised_that_takes_a_broker_above_what_it_has_on_the_way() -> None:
+    state = Scenario.read(FOLDER / "isolation.yaml").state
+    document, plans = recommended(state, request=replace(REQUEST, placement="AvgShedder", splits=False))
+    [plan] = plans.values()
+    assert plan.predicted.after.highest_maximum_ratio is not None
+    assert plan.predicted.after.highest_maximum_ratio < 0.88
+    assert (document.advice.plan, len(document.options or ())) == (None, 1)
+    assert document.advice.sentence.startswith(
+        "Each plan that lowers the busiest broker overloads one on the way, as b:8080 to 122.1%. a:8080 is at 88.0%"
     )
 
 

@@ -31,6 +31,7 @@ from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.capacity import unknown_network
 from pulsar_advisor.planning.advice.coverage import Coverage
+from pulsar_advisor.planning.advice.headline import highest_on_the_way
 from pulsar_advisor.planning.advice.vain_splits import why_in_vain
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals
@@ -209,13 +210,7 @@ def _peak(plan: Plan, settings: LoadBalancerSettings) -> Finding | None:
     brokers exchange move one after the other.
     """
     ends = [one.maximum_ratio for one in (plan.predicted.before, plan.predicted.after) if one.maximum_ratio is not None]
-    between = [
-        (ratio, broker, step.id)
-        for step in plan.executable_steps
-        for broker, ratio in step.predicted.brokers.items()
-        if ratio is not None
-    ]
-    ratio, broker, step_id = max(between, default=(0.0, "", ""))
+    ratio, broker, step_id = highest_on_the_way(plan)
     if ratio <= max(settings.overloaded_ratio, *ends) + ROUNDING_RATIO:
         return None
     return Finding(

@@ -36,13 +36,15 @@ def advice_sentence(
     limited: bool = False,
     undirected: bool = False,
     warned: bool = False,
+    overloading: str = "",
 ) -> str:
     """The advice for an operator.
 
     `plan` is the advised one; where it moves nothing, Pulsar may still act `by_itself`. `uneven` says what else can be
     done about a broker that is too busy, which comes before splits that move no load; `without_traffic`: no broker
     reports a message or a byte; `limited`: the operator's limits may leave steps out; `undirected`: nothing shows where
-    unloaded bundles go; `warned`: a finding says that something else is wrong or should be done.
+    unloaded bundles go; `warned`: a finding says that something else is wrong or should be done; `overloading`: which
+    broker a worthwhile plan takes above what it has on the way, and how far, so that it isn't advised.
     """
     if plan is not None:
         sentence = plan_sentence(plan, floor_ratio)
@@ -55,7 +57,7 @@ def advice_sentence(
         return f"No unload can be judged: {lack.removesuffix('.')}."
     if without_traffic:
         return "There is no load to balance: no broker reports any message, so no usage comes from bundles."
-    why = f"{'within the limits ' * limited}{_why_nothing(scores, floor_ratio, undirected=undirected)}"
+    why = f"{'within the limits ' * limited}{_why_nothing(scores, floor_ratio, overloading, undirected=undirected)}"
     if uneven is not None:
         return f"{why[0].upper()}{why[1:]}{_what_else(uneven, by_itself)}"
     nothing = f"Do nothing{' about the load, but see the findings' * warned}"
@@ -67,9 +69,11 @@ def _what_else(uneven: str | None, by_itself: ByItself) -> str:
     return f"{f' {uneven}' * (uneven is not None)}{f' {by_itself.sentence}' * by_itself.acts}"
 
 
-def _why_nothing(scores: Sequence[Score], floor_ratio: float, *, undirected: bool) -> str:
+def _why_nothing(scores: Sequence[Score], floor_ratio: float, overloading: str, *, undirected: bool) -> str:
     if undirected and any(row.unloads for row in scores):
         return "what a plan brings isn't known, as this load manager chooses where each unloaded bundle goes."
+    if overloading:
+        return f"each plan that lowers the busiest broker overloads one on the way, as {overloading}."
     if any(is_worthwhile(row, 0.0) for row in scores):
         return (
             f"no strategy lowers the busiest broker by more than {points(floor_ratio)}, and figures differ that much "
@@ -138,6 +142,17 @@ def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float, *,
         loss = f"at worst the busiest broker rises from {now:.1%} to {worst:.1%}"
         return f"{f'Try one bundle first: {loss}' if can_try else loss.capitalize()}. {change}"
     return f"{change}, at worst not at all{': try one bundle first' * can_try}"
+
+
+def highest_on_the_way(plan: Plan) -> tuple[float, str, str]:
+    """The highest usage (ratio) that a plan predicts right after a step, with its broker and step; 0 without one."""
+    between = [
+        (ratio, broker, step.id)
+        for step in plan.executable_steps
+        for broker, ratio in step.predicted.brokers.items()
+        if ratio is not None
+    ]
+    return max(between, default=(0.0, "", ""))
 
 
 def usage_text(broker: BrokerForecast) -> str:
