@@ -99,6 +99,7 @@ class LiveCluster:
         directory: configuration, data and one log per process.
         brokers: the broker processes, in order of start.
         zookeeper: connect string.
+        machines: what each broker is said to run on, by its admin URL.
         tokens: with token authentication, else None.
         certificates: with TLS, beside the plain ports, else None.
         keep_logs: set it to keep the logs whatever happens.
@@ -110,6 +111,7 @@ class LiveCluster:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.brokers: list[LiveBroker] = []
         self.zookeeper = ""
+        self.machines: dict[str, sensor.Machine] = {}
         self.tokens: Tokens | None = None
         self.certificates: Certificates | None = None
         self.keep_logs = False
@@ -149,11 +151,6 @@ class LiveCluster:
         return [process.pid for process in self._processes if process.poll() is None]
 
     @property
-    def machines(self) -> dict[str, sensor.Machine]:
-        """What each broker is said to run on, by its admin URL."""
-        return {url: self._machine(position) for position, url in enumerate(self.admin_urls)}
-
-    @property
     def has_cpu_skew(self) -> bool:
         """Whether each broker reports CPU usage by its own message rate (see `harness.sensor`), or all the host's."""
         return self._sensor is not None
@@ -179,6 +176,11 @@ class LiveCluster:
     def unloads(self) -> Counter[str]:
         """How often the brokers unloaded each bundle because they were asked to."""
         return request_log.unloads(request for request in self.write_requests() if " 204 " in request)
+
+    def burn_cpu(self, broker: LiveBroker, cores: float) -> None:
+        """Let something else on a broker's machine use these cores, as the CPU sensor has it, until called with 0."""
+        machine = self._machine(self.brokers.index(broker))
+        self.machines[broker.admin_url] = replace(machine, idle_cores=machine.idle_cores + cores)
 
     def kill_broker(self, broker: LiveBroker) -> None:
         """Kill one broker, as a crash would. It stays in `brokers`; ZooKeeper forgets it when its session ends."""
@@ -328,11 +330,13 @@ class LiveCluster:
             sensor.create_counters(counters, self._machine(position))
             wrapper = isolation.wrapper(counters)
         process = self._start_broker_process(name, self._write_conf(name, settings), wrapper)
+        admin_url = f"http://{address.host}:{address.web_port}"
+        self.machines[admin_url] = self._machine(position)
         self.brokers.append(
             LiveBroker(
                 name=name,
                 broker_id=f"{address.host}:{address.web_port}",
-                admin_url=f"http://{address.host}:{address.web_port}",
+                admin_url=admin_url,
                 service_url=f"pulsar://{address.host}:{address.service_port}",
                 tls_admin_url=f"https://{address.host}:{address.tls_web_port}",
                 tls_service_url=f"pulsar+ssl://{address.host}:{address.tls_service_port}",

@@ -173,7 +173,7 @@ def running_generator(
         seed=seed,
         placed=cluster.options.load_manager != "simple",
     )
-    log = cluster.directory / "load.log"
+    log = cluster.directory / f"load-{workload}.log"
     generator = children.start([sys.executable, "-m", "harness", *arguments], log)
     try:
         wait_until_steady(generator, log)

@@ -89,7 +89,8 @@ def messages_per_s(admin: AdminApi, url: str) -> float:
 class CpuSensor:
     """Advances each broker's counter every second by its own message rate, until stopped.
 
-    `counters` gives the directory made by `create_counters` for each broker's admin URL, `machines` what it runs on.
+    `counters` gives the directory made by `create_counters` for each broker's admin URL, `machines` what it runs on,
+    which may change meanwhile.
     """
 
     def __init__(self, counters: Mapping[str, Path], machines: Mapping[str, Machine], admin: AdminApi) -> None:

@@ -130,10 +130,20 @@ def gentle_workload(seed: int = DEFAULT_SEED) -> Workload:
     )
 
 
+def hot_topic_workload(seed: int = DEFAULT_SEED) -> Workload:
+    """One topic with most of a cluster's traffic, and a quiet one in its bundle, on the second broker."""
+    namespace, (low, high) = "games/scores", bundle_range(0, 4)
+    names = (f"persistent://{namespace}/live-{number}" for number in itertools.count(100 * seed))
+    hot, quiet = itertools.islice((name for name in names if low <= topic_hash(name) < high), 2)
+    topics = [TopicLoad(hot, 0, 750, 128), TopicLoad(quiet, 0, 2, 128)]
+    return Workload({namespace: 4}, topics, {f"{namespace}/0x{low:08x}_0x{high:08x}": 1})
+
+
 WORKLOADS: Final[Mapping[str, Callable[[int], Workload]]] = {
     "skewed": skewed_workload,
     "crowded": crowded_workload,
     "gentle": gentle_workload,
+    "hot-topic": hot_topic_workload,
 }
 """By name; each is made of a seed."""
 

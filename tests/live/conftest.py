@@ -73,6 +73,13 @@ def pulsar_5_cluster(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
         yield _start(ClusterOptions(release=SCALABLE_RELEASE), running, request.session)
 
 
+@pytest.fixture(scope="module", params=["modular", "extensible"])
+def cluster_to_drill(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
+    """Three brokers to make ill, of each load manager that sends bundles where a plan wants them."""
+    with ExitStack() as running:
+        yield _start(ClusterOptions(load_manager=request.param), running, request.session)
+
+
 def _start(options: ClusterOptions, running: ExitStack, session: pytest.Session) -> LiveCluster:
     failed_before = session.testsfailed
     cluster = LiveCluster(options)

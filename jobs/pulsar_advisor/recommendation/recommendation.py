@@ -16,6 +16,7 @@ from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.entry import combination
+from pulsar_advisor.planning.advice.ailments import ailments
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
 from pulsar_advisor.planning.advice.compare import Score, advise, dominating, is_worthwhile, ranked_by_effect
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
@@ -52,11 +53,12 @@ def recommendation(
     base = base_load(fit, earlier)
     settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
     by_own = alone.foresight(None)
+    ails = ailments(state, settings.values, earlier)
     overloading = {} if request.goal is not None else _overloading(planned, plan_in, floor.ratio)
     offered = [
         row
         for row in scores
-        if request.goal is not None or not (row.plan in overloading or _splits_in_vain(row, alone, plan_in))
+        if request.goal is not None or not (row.plan in overloading or _splits_in_vain(row, alone, plan_in, ails))
     ]
     options = _options(alone, offered, request, by_own, floor.ratio, settled) if request.goal is None else ()
     advised = _advised(offered, request, alone, floor.ratio, options)
@@ -70,7 +72,8 @@ def recommendation(
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
     is_judged = not none_judged(scores, refused)
-    found = _findings(alone, settled, planned, advised, plan_in, judged, hot, base)
+    said_first = ails[:1] if request.goal is None else ()
+    found = _findings(alone, settled, planned, advised, plan_in, judged, hot, base, ails)
     if of_goal is not None:
         sentence = goal_sentence(of_goal, floor.ratio)
     else:
@@ -108,7 +111,7 @@ def recommendation(
         advice=Advice(
             plan=advised.plan if advised else None,
             digest=advised.digest if advised else None,
-            sentence=judged.headline(sentence, claims_enough=advised is None and is_judged),
+            sentence=" ".join((*said_first, judged.headline(sentence, claims_enough=advised is None and is_judged))),
         ),
         goal_outcome=None if request.goal is None else foretold_outcome(of_goal) if of_goal is not None else "missed",
         findings=found,
@@ -151,10 +154,13 @@ def _overloading(scores: Sequence[Score], plan_in: PlanIn, floor_ratio: float) -
     return found
 
 
-def _splits_in_vain(row: Score, alone: LeftAlone, plan_in: PlanIn) -> bool:
+def _splits_in_vain(row: Score, alone: LeftAlone, plan_in: PlanIn, ails: Sequence[str]) -> bool:
+    """Whether a plan only splits, and changes no load, or goes by figures of an ailing cluster: of clients that come
+    back and catch up.
+    """
     if row.plan is None or row.unloads or not row.splits:
         return False
-    return only_splits_in_vain(plan_in(row.plan), alone.fit, alone.settings.values)
+    return bool(ails) or only_splits_in_vain(plan_in(row.plan), alone.fit, alone.settings.values)
 
 
 def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request) -> tuple[Refusal, ...]:
@@ -178,6 +184,7 @@ def _findings(
     judged: Coverage,
     hot: Sequence[HotTopic],
     base: BaseLoad,
+    ails: Sequence[str],
 ) -> tuple[Finding, ...]:
     """Findings from the plans of the cluster's own strategies (from all if there are none), and the advised plan."""
     own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned
@@ -185,7 +192,7 @@ def _findings(
     others = [row for row in planned if row not in own and (row == advised or row.shedder == splitter)]
     plans = [plan_in(str(row.plan)) for row in (*own, *others)]
     advised_plan = None if advised is None else plan_in(str(advised.plan))
-    return findings(alone.state, settled, alone.settings, plans, judged, hot, base, alone.earlier, advised_plan)
+    return findings(alone.state, settled, alone.settings, plans, judged, hot, base, ails, alone.earlier, advised_plan)
 
 
 def _options(

@@ -73,7 +73,8 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
     refusals = (f"{one.strategy} as {one.role}: {one.missing} is missing ({one.reason})." for one in page.refusals)
     some("Not judged", ((text, "") for text in refusals))
     fact("Coverage", page.trust.coverage.sentence)
-    some("Finding", ((one.sentence, _COLOUR_OF_SEVERITY[one.severity]) for one in page.findings))
+    others = [one for one in page.findings if one.sentence not in verdict.headline]
+    some("Finding", ((one.sentence, _COLOUR_OF_SEVERITY[one.severity]) for one in others))
     for command in (*before, *verdict.commands[:COMMANDS_SHOWN]) if verdict.commands else ():
         console.print()
         line(f"{command.purpose}:", "dim")

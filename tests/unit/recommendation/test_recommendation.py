@@ -207,6 +207,18 @@ def test_do_nothing_is_said_of_the_load_alone_where_a_finding_warns() -> None:
     assert sentences[True].startswith("Do nothing about the load, but see the findings: no strategy would act")
 
 
+def test_what_ails_a_cluster_is_said_before_the_advice_but_not_before_the_answer_to_a_goal() -> None:
+    state = cluster("a", "a", "a", "b")
+    gone = replace(state, snapshot="20261121T082000Z", brokers=replace(state.brokers, ids=("a:1", "b:8080", "c:8080")))
+    said = "Registered in snapshot 20261121T082000Z, and no longer: a:1. "
+    healthy, ill = recommended(state)[0], recommended(state, earlier=[gone])[0]
+    assert ill.advice.sentence == f"{said}{healthy.advice.sentence}"
+    drain = replace(REQUEST, goal=Goal("drain", ("b:8080",)))
+    answer = recommended(state, earlier=[gone], request=drain)[0]
+    assert said not in answer.advice.sentence
+    assert said.strip() in [finding.sentence for finding in answer.findings]
+
+
 def test_limits_that_leave_nothing_of_a_plan_are_why_nothing_is_advised() -> None:
     document, _ = recommended(
         cluster("a", "a", "a", "a"), request=replace(REQUEST, splits=False, limits=Limits(exclude_brokers=("a:8080",)))

@@ -45,6 +45,16 @@ def test_the_three_findings_that_matter_are_there() -> None:
     assert "shop/orders carries two thirds" in lines[0]
 
 
+def test_what_the_verdict_says_is_no_finding_beside_it() -> None:
+    inputs = skewed_inputs()
+    findings = (Finding("warning", "a:8080 is down."), *inputs.recommendation.findings)
+    said = inputs.recommendation.advice.model_copy(update={"sentence": "a:8080 is down. Do nothing."})
+    changed = inputs.recommendation.model_copy(update={"advice": said, "findings": findings})
+    text = printed(replace(inputs, recommendation=changed))
+    assert text.startswith("a:8080 is down. Do nothing.")
+    assert text.count("a:8080 is down.") == 1
+
+
 def test_the_next_command_can_be_pasted() -> None:
     inputs = skewed_inputs()
     assert printed(inputs).endswith(inputs.page().verdict.commands[1].continued + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -68,14 +67,16 @@ def findings(
     judged: Coverage,
     hot: Sequence[HotTopic],
     base: BaseLoad,
+    ails: Sequence[str] = (),
     earlier: Sequence[ClusterState] = (),
     advised: Plan | None = None,
 ) -> tuple[Finding, ...]:
     """What matters besides the advice and the coverage, most important first; at least one if a broker is fit.
 
     `settled` is the fit part of the state with the usage that plans start from, `hot` its hot topics, and `base` its
-    base load. `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal. `earlier`
-    are the fit parts of earlier states. `advised`: the plan that the advice is about.
+    base load. `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal. `ails` is
+    what `ailments` says, and `earlier` are the fit parts of earlier states. `advised`: the plan that the advice is
+    about.
     """
     settings = resolved.values
     of_plans = dict.fromkeys(caveat for plan in plans for caveat in plan.decision.caveats)
@@ -83,9 +84,9 @@ def findings(
     fit = fit_part(state)
     if "topic_traffic" in state.missing:
         found.append(_no_topics_read(fit))
-    found += _stopped_brokers(state, earlier)
-    if (placeless := _placeless(state, settings)) is not None:
-        found.append(placeless)
+    found += [Finding("warning", ailment) for ailment in ails]
+    if (restarted := _restarted(state, earlier)) is not None:
+        found.append(restarted)
     if (above := _above_limits(fit)) is not None:
         found.append(above)
     busiest = _busiest_broker(settled, settings, base, of_all=not (judged.decides or judged.excluded_brokers))
@@ -103,7 +104,10 @@ def findings(
         found.append(Finding("warning", f"{count(more, 'more topic')} {need} more than a fair share alone."))
     refused = split_refusals(fit, settings)
     splits = [step for plan in plans for step in plan.executable_steps if step.action == "split"]
-    found += [Finding("warning", refused[0].sentence)] if refused else _splits(splits, fit, settings)
+    if refused:
+        found.append(Finding("warning", refused[0].sentence))
+    elif not ails:  # splits can't be undone, and an ailing cluster's rates are also of clients that come back
+        found += _splits(splits, fit, settings)
     if (averages := _averages(fit)) is not None:
         found.append(averages)
     found += [Finding("info", note) for note in resolved.notes]
@@ -123,32 +127,19 @@ def _no_topics_read(state: ClusterState) -> Finding:
     )
 
 
-def _stopped_brokers(state: ClusterState, earlier: Sequence[ClusterState]) -> list[Finding]:
-    """The registered brokers without figures, if others have some, those with fit figures in the last of the `earlier`
-    states that are no longer registered, if any is, and those that have started anew since then.
-    """
-    brokers, found = state.brokers, []
-    silent = [brokers.ids[row] for row in np.flatnonzero(brokers.available & ~brokers.reporting).tolist()]
-    if silent and brokers.reporting.any():
-        found.append(f"Registered but without figures, so down, unreachable or hanging: {some_of(silent)}.")
-    registered = _registered(state)
-    if registered and earlier and (gone := _registered(earlier[-1]) - registered):
-        found.append(f"Registered in snapshot {earlier[-1].snapshot}, and no longer: {some_of(gone)}.")
+def _restarted(state: ClusterState, earlier: Sequence[ClusterState]) -> Finding | None:
+    """The brokers that have started anew since the last of the `earlier` states."""
     before = _starts(earlier[-1]) if earlier else {}
-    if restarted := [broker for broker, at in _starts(state).items() if before.get(broker, at) != at]:
-        found.append(f"Restarted since snapshot {earlier[-1].snapshot}: {some_of(restarted)}.")
-    return [Finding("warning", sentence) for sentence in found]
+    restarted = [broker for broker, at in _starts(state).items() if before.get(broker, at) != at]
+    if not restarted:
+        return None
+    return Finding("warning", f"Restarted since snapshot {earlier[-1].snapshot}: {some_of(restarted)}.")
 
 
 def _starts(state: ClusterState) -> dict[str, int]:
     """When each broker started (epoch milliseconds), as far as it says."""
     starts = zip(state.brokers.ids, state.brokers.started_at_ms.tolist(), strict=True)
     return {broker: at for broker, at in starts if at > 0}
-
-
-def _registered(state: ClusterState) -> set[str]:
-    """The ids of the active brokers: a state also has those of which only a report is left."""
-    return {state.brokers.ids[row] for row in np.flatnonzero(state.brokers.available).tolist()}
 
 
 def _busiest_broker(
@@ -240,24 +231,6 @@ def _above_limits(state: ClusterState) -> Finding | None:
         "warning",
         f"By these figures more is in use than there is: {some_of(above)}. If the next snapshot says so too, a limit "
         f"is too low ({causes}), else a clock was set back. To Pulsar such a broker is overloaded.",
-    )
-
-
-def _placeless(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:
-    """The users' namespaces with bundles without an owner that no registered broker may serve."""
-    if not state.isolation_policies or not state.brokers.available.any():
-        return None
-    facts, names = placement_facts(state, settings), state.namespaces.names
-    unowned = Counter(state.bundles.namespace[state.bundles.owner == NO_ROW].tolist())
-    nowhere = [row for row in unowned if not is_pulsars_own(names[row]) and not policy_candidates(facts, row).any()]
-    if not nowhere:
-        return None
-    number = sum(unowned[row] for row in nowhere)
-    return Finding(
-        "warning",
-        f"Isolation policies allow {some_of([names[row] for row in nowhere])} on no registered broker: "
-        f"{count(number, 'bundle')} without an owner can't be assigned, and clients can't reach "
-        f"{'its' if number == 1 else 'their'} topics. Correct the policy, or bring its brokers back.",
     )
 
 

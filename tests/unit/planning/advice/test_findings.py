@@ -17,6 +17,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.plans.plan import Plan, StepPrediction
+from pulsar_advisor.planning.advice.ailments import ailments
 from pulsar_advisor.planning.advice.coverage import coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.findings import findings as findings_of
@@ -39,7 +40,8 @@ def findings(
     base = base_load(fit, earlier)
     settled = with_usage_of_rates(fit, earlier, base)
     hot = hot_topics(settled, settings.values, base)
-    return findings_of(state, settled, settings, plans, coverage(state, settings.values), hot, base, earlier, advised)
+    judged, ails = coverage(state, settings.values), ailments(state, settings.values, earlier)
+    return findings_of(state, settled, settings, plans, judged, hot, base, ails, earlier, advised)
 
 
 def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small_bundles(
@@ -77,26 +79,13 @@ def test_beside_a_broker_without_bundles_that_was_set_aside_none_is_called_the_b
     assert findings(state, settings)[0].sentence.startswith("Of the brokers that could be judged, a:8080 is")
 
 
-def test_a_registered_broker_without_figures_is_named_first(state: ClusterState, settings: ResolvedSettings) -> None:
-    said = "Registered but without figures, so down, unreachable or hanging: b:8080."
+def test_what_ails_the_cluster_comes_first(state: ClusterState, settings: ResolvedSettings) -> None:
     state.brokers.report_updated_at_ms[1] = 0
-    assert findings(state, settings)[0] == Finding("warning", said)
-    state.brokers.report_updated_at_ms[:] = 0
-    assert said not in [one.sentence for one in findings(state, settings)]
+    (ailment,) = ailments(state, settings.values)
+    assert findings(state, settings)[0] == Finding("warning", ailment)
 
 
-def test_brokers_that_have_gone_since_the_last_snapshot_are_named_first(
-    state: ClusterState, settings: ResolvedSettings
-) -> None:
-    then = replace(
-        state, snapshot="20261129T141952Z", brokers=replace(state.brokers, ids=("a:8080", "b:8080", "z:8080"))
-    )
-    found = findings(state, settings, earlier=[then])
-    said = "Registered in snapshot 20261129T141952Z, and no longer: z:8080."
-    assert found[0] == Finding("warning", said)
-
-
-def test_brokers_that_have_restarted_since_the_last_snapshot_are_named_first(
+def test_brokers_that_have_restarted_since_the_last_snapshot_are_named(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
     def started(*at_ms: int) -> ClusterState:
@@ -108,41 +97,6 @@ def test_brokers_that_have_restarted_since_the_last_snapshot_are_named_first(
     for unchanged in (started(1_000, 2_000, 0), started(0, 0, 0)):
         assert "Restarted" not in findings(unchanged, settings, earlier=[then])[0].sentence
     assert "Restarted" not in findings(started(1_000, 9_000, 9_000), settings)[0].sentence
-
-
-@pytest.mark.parametrize("none_now", [False, True])
-def test_no_broker_is_called_gone_that_was_not_registered_before_or_if_none_is_known_to_be(
-    state: ClusterState, settings: ResolvedSettings, none_now: bool
-) -> None:
-    then = replace(
-        state,
-        brokers=replace(state.brokers, ids=("a:8080", "b:8080", "z:8080"), available=np.array([True, True, False])),
-    )
-    if none_now:
-        state.brokers.available[:] = False
-    found = findings(state, settings, earlier=[then])
-    assert not [finding for finding in found if "no longer" in finding.sentence]
-
-
-def test_a_namespace_that_no_broker_may_serve_is_named_first(state: ClusterState, settings: ResolvedSettings) -> None:
-    policies = tuple(
-        IsolationPolicy(name, (f"t/{name}",), (broker,), (), 1, 80) for name, broker in (("unowned", "z"), ("hot", "a"))
-    )
-    found = findings(replace(state, isolation_policies=policies), settings)
-    assert found[0] == Finding(
-        "warning",
-        "Isolation policies allow t/unowned on no registered broker: 1 bundle without an owner can't be assigned, and "
-        "clients can't reach its topics. Correct the policy, or bring its brokers back.",
-    )
-
-
-def test_no_topics_are_called_out_of_reach_whose_bundles_have_owners(
-    state: ClusterState, settings: ResolvedSettings
-) -> None:
-    elsewhere = IsolationPolicy("hot", ("t/hot",), ("z",), (), 1, 80)
-    found = findings(replace(state, isolation_policies=(elsewhere,)), settings)
-    assert not [finding for finding in found if "can't reach" in finding.sentence]
-    assert [finding for finding in found if "where isolation policies forbid" in finding.sentence]
 
 
 def test_cpu_that_the_messages_do_not_explain_is_said(state: ClusterState, settings: ResolvedSettings) -> None:

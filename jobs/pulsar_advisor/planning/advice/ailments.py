@@ -1,0 +1,104 @@
+"""What ails a cluster, whatever its balance: it comes before any advice, as no unload and no split cures it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.placement.filters import placement_facts, policy_candidates
+
+_LATELY_MS: Final = 300_000
+_MANY: Final = 5
+"""Fewer bundles than that are an operator's few unloads."""
+
+
+def ailments(
+    state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState] = ()
+) -> tuple[str, ...]:
+    """A sentence each, gravest first. `earlier` are the fit parts of earlier states, oldest first."""
+    found = (*_lost_brokers(state, earlier), _placeless(state, settings), _moved_by_others(state, settings, earlier))
+    return tuple(sentence for sentence in found if sentence is not None)
+
+
+def _lost_brokers(state: ClusterState, earlier: Sequence[ClusterState]) -> list[str]:
+    """The registered brokers without figures, if others have some, and those with fit figures in `earlier` states that
+    are no longer registered, if any is.
+    """
+    brokers, found = state.brokers, []
+    silent = [brokers.ids[row] for row in np.flatnonzero(brokers.available & ~brokers.reporting).tolist()]
+    if silent and brokers.reporting.any():
+        found.append(f"Registered but without figures, so down, unreachable or hanging: {some_of(silent)}.")
+    gone = _gone(state, earlier)
+    for snapshot in sorted(set(gone.values()), reverse=True):
+        of_it = {broker for broker, last in gone.items() if last == snapshot}
+        found.append(f"Registered in snapshot {snapshot}, and no longer: {some_of(of_it)}.")
+    return found
+
+
+def _gone(state: ClusterState, earlier: Sequence[ClusterState]) -> dict[str, str]:
+    """The brokers that are no longer registered, each with the last snapshot in which it was; none if none is now."""
+    registered = _registered(state)
+    last = {broker: one.snapshot for one in earlier for broker in _registered(one)} if registered else {}
+    return {broker: snapshot for broker, snapshot in last.items() if broker not in registered}
+
+
+def _registered(state: ClusterState) -> set[str]:
+    """The ids of the active brokers: a state also has those of which only a report is left."""
+    return {state.brokers.ids[row] for row in np.flatnonzero(state.brokers.available).tolist()}
+
+
+def _placeless(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
+    """The users' namespaces with bundles without an owner that no registered broker may serve."""
+    if not state.isolation_policies or not state.brokers.available.any():
+        return None
+    facts, names = placement_facts(state, settings), state.namespaces.names
+    unowned = Counter(state.bundles.namespace[state.bundles.owner == NO_ROW].tolist())
+    nowhere = [row for row in unowned if not is_pulsars_own(names[row]) and not policy_candidates(facts, row).any()]
+    if not nowhere:
+        return None
+    number = sum(unowned[row] for row in nowhere)
+    return (
+        f"Isolation policies allow {some_of([names[row] for row in nowhere])} on no registered broker: "
+        f"{count(number, 'bundle')} without an owner can't be assigned, and clients can't reach "
+        f"{'its' if number == 1 else 'their'} topics. Correct the policy, or bring its brokers back."
+    )
+
+
+def _moved_by_others(
+    state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState]
+) -> str | None:
+    """That many of the users' bundles were unloaded lately, and not by the leader.
+
+    Of a bundle that has another owner than in the snapshot before, it may only be known that it was unloaded since.
+    """
+    if not earlier or _gone(state, earlier):
+        return None
+    before, at_ms = earlier[-1], state.bundles.last_unloaded_at_ms
+    is_since_then = before.captured_at_ms >= state.captured_at_ms - _LATELY_MS
+    since_ms = before.captured_at_ms if is_since_then else state.captured_at_ms - _LATELY_MS
+    is_users = np.array([not is_pulsars_own(name) for name in state.namespaces.names], dtype=np.bool_)
+    is_dated = is_since_then | (at_ms != state.captured_at_ms)
+    number = int((is_users[state.bundles.namespace] & is_dated & (at_ms > since_ms)).sum())
+    if settings.load_balancer_enabled and settings.load_balancer_shedding_enabled:
+        if state.leader_unloads is None or before.leader_unloads is None or _leader(state) != _leader(before):
+            return None
+        number -= state.leader_unloads - before.leader_unloads
+    if number < _MANY:
+        return None
+    when = f"since snapshot {before.snapshot}" if is_since_then else "in the five minutes before this snapshot"
+    return (
+        f"{count(number, 'bundle')} were unloaded {when}, and not by Pulsar's own balancer: a script, another tool, a "
+        "plan under way or a restart moves them. Find out which before you apply a plan: owners and rates change "
+        "meanwhile."
+    )
+
+
+def _leader(state: ClusterState) -> str | None:
+    return None if state.leader == NO_ROW else state.brokers.ids[state.leader]
