@@ -96,6 +96,23 @@ def test_where_only_splits_are_advised_the_search_for_cuts_whose_parts_move_is_n
     assert ": `split` looks for cuts whose parts move." in document.advice.sentence
 
 
+def test_no_split_is_advised_or_found_while_something_ails_the_cluster() -> None:
+    state = cluster("a", "b", "c", "c", topics=[f"persistent://shop/orders/{number}" for number in range(40)])
+    state.bundles.topics[:] = 10
+    state = replace(state, topics=replace(state.topics, loaded=np.ones(40, dtype=np.bool_)))
+    gone = replace(state, snapshot="20261121T082000Z", brokers=replace(state.brokers, ids=("a:1", "b:8080", "c:8080")))
+    what_if = {"loadBalancerNamespaceBundleMaxMsgRate": "900", "loadBalancerSheddingEnabled": "false"}
+    settings = resolve_settings("4.0.8", what_if=what_if)
+    (healthy, _), (ill, plans) = (recommended(state, settings=settings, earlier=each) for each in ((), (gone,)))
+    assert healthy.advice.plan is not None
+    assert [plan for plan in plans.values() if plan.executable_steps and not plan.unloads], "it is listed"
+    assert ill.advice.plan is None
+    assert [bool([one for one in each.findings if "should be split" in one.sentence]) for each in (healthy, ill)] == [
+        True,
+        False,
+    ]
+
+
 def test_no_split_is_advised_or_found_of_a_bundle_that_one_topic_makes_hot() -> None:
     state = cluster("a", "b", "c", "c", topics=[f"persistent://shop/orders/{number}" for number in range(40)])
     traffic = np.zeros((40, 4))

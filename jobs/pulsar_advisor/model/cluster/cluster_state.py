@@ -311,6 +311,9 @@ class ClusterState:
     """In the published view of an Extensible cluster; otherwise that manager's figures are derived by its rules."""
     leader_unloads: int | None = None
     """How many bundles a Modular leader has unloaded since it started, None if unknown."""
+    users_unloads_at_ms: tuple[int, ...] = ()
+    """When bundles of users' namespaces were last unloaded by anyone, epoch milliseconds, one for each of them; the
+    column of Bundles may have only those that the leader remembers."""
     averages_stored_at_ms: int = 0
     """When a Modular leader last stored its averages; 0 if it stored none."""
     unlisted_namespaces: frozenset[str] = frozenset()

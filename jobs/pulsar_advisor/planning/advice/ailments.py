@@ -80,12 +80,10 @@ def _moved_by_others(
     """
     if not earlier or _gone(state, earlier):
         return None
-    before, at_ms = earlier[-1], state.bundles.last_unloaded_at_ms
-    is_since_then = before.captured_at_ms >= state.captured_at_ms - _LATELY_MS
-    since_ms = before.captured_at_ms if is_since_then else state.captured_at_ms - _LATELY_MS
-    is_users = np.array([not is_pulsars_own(name) for name in state.namespaces.names], dtype=np.bool_)
-    is_dated = is_since_then | (at_ms != state.captured_at_ms)
-    number = int((is_users[state.bundles.namespace] & is_dated & (at_ms > since_ms)).sum())
+    before, now_ms = earlier[-1], state.captured_at_ms
+    is_since_then = before.captured_at_ms >= now_ms - _LATELY_MS
+    since_ms = before.captured_at_ms if is_since_then else now_ms - _LATELY_MS
+    number = sum(at_ms > since_ms and (is_since_then or at_ms != now_ms) for at_ms in state.users_unloads_at_ms)
     if settings.load_balancer_enabled and settings.load_balancer_shedding_enabled:
         if state.leader_unloads is None or before.leader_unloads is None or _leader(state) != _leader(before):
             return None

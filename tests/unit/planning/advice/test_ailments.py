@@ -73,20 +73,13 @@ def test_no_topics_are_called_out_of_reach_whose_bundles_have_owners(
 
 
 def unloaded(*minutes_ago: float, own: int | None = 0) -> ClusterState:
-    """A cluster whose user's bundles were unloaded so long ago (0: some time since the snapshot before), and of which
-    its leader counts `own` unloads; it has one bundle of Pulsar's, unloaded a minute ago.
+    """A cluster whose users' bundles were unloaded so long ago (0: some time since the snapshot before), and of which
+    its leader counts `own` unloads.
     """
-    width = 0x10000000
-    bundles = [
-        BundleRow("t/n", f"0x{number * width:08x}_0x{(number + 1) * width:08x}", "a:8080")
-        for number in range(len(minutes_ago))
-    ]
     brokers = [BrokerRow("a:8080", cpu=(100.0, 400.0)), BrokerRow("b:8080", cpu=(100.0, 400.0))]
-    state = cluster_state(brokers, [BundleRow("pulsar/system", WHOLE, "a:8080"), *bundles])
-    at_ms = state.captured_at_ms - np.array([1.0, *minutes_ago]) * MINUTE_MS
-    return replace(
-        state, leader_unloads=own, bundles=replace(state.bundles, last_unloaded_at_ms=at_ms.astype(np.int64))
-    )
+    state = cluster_state(brokers, [BundleRow("t/n", WHOLE, "a:8080")])
+    unloads = tuple(round(state.captured_at_ms - ago * MINUTE_MS) for ago in minutes_ago)
+    return replace(state, leader_unloads=own, users_unloads_at_ms=unloads)
 
 
 def before(state: ClusterState, minutes: float) -> ClusterState:
