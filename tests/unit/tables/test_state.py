@@ -63,6 +63,16 @@ def test_an_owner_that_is_no_broker_of_the_snapshot_is_nobody(tmp_path: Path) ->
     assert cluster_state(root, SNAPSHOT).bundles.owner.tolist() == [NO_ROW]
 
 
+def test_the_unloads_of_users_bundles_are_known(tmp_path: Path) -> None:
+    bundles = [
+        bundle("t/n", 0, 8, "a:8080", kind="user", last_unloaded_at_ms=7),
+        bundle("t/n", 8, 16, "a:8080", kind="user"),
+        bundle("pulsar/system", 0, 8, "a:8080", kind="system", last_unloaded_at_ms=9),
+    ]
+    root = written(tmp_path, brokers=[broker("a:8080")], bundles=bundles)
+    assert cluster_state(root, SNAPSHOT).users_unloads_at_ms == (7,)
+
+
 def test_without_topics_a_state_differs_in_nothing_else(tmp_path: Path) -> None:
     root = written(
         tmp_path,
