@@ -128,7 +128,6 @@ def test_doing_nothing_has_a_sentence_too() -> None:
         "Do nothing: no strategy would act on these figures. All brokers are near the mean. Pulsar itself sheds no "
         "load."
     )
-    assert advice_sentence(None, [QUIET], QUIET_TOO, ailing=True).startswith("No plan is worthwhile: no strategy")
     small = replace(QUIET, steps=1, unloads=200, maximum_before=0.9, maximum_after=0.89999)
     assert advice_sentence(None, [small], QUIET_TOO, floor_ratio=0.02) == (
         "Do nothing: no strategy lowers the busiest broker by more than 2.0 points, and figures differ that much from "
