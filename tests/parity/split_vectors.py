@@ -92,12 +92,15 @@ def _hex(boundaries: Sequence[int]) -> list[str]:
 def _split(case: Json, release: str) -> object:
     given = case["input"]
     lower, upper = _bounds(given["bundle"])
-    count = given.get("numBundles", 2)
     boundaries = given.get("boundaries", ())
     cuts = given.get("positions") or [position for position in boundaries if isinstance(position, int)]
+    if not cuts:
+        count = given.get("numBundles", 2)
+        cuts = [lower + index * ((upper - lower) // count) for index in range(1, count)]
     existing = [int(boundary, 16) for boundary in boundaries if isinstance(boundary, str)]
     existing = existing or sorted({0, lower, upper, FULL_UPPER_BOUND})
-    boundaries, children = split_bundles(existing, lower, upper, count, cuts)
+    boundaries = split_bundles(existing, lower, upper, cuts)
+    children = [bundle for bundle in itertools.pairwise(boundaries) if lower <= bundle[0] and bundle[1] <= upper]
     return {"boundaries": _hex(boundaries), "children": [format_range(*child) for child in children]}
 
 
@@ -113,7 +116,7 @@ def _halve_repeatedly(case: Json, release: str) -> object:
     for number in range(1, case["input"]["rounds"] + 1):
         for lower, upper in itertools.pairwise(boundaries):
             cuts = split_algorithm("range_equally_divide").split_boundary(BundleSplitOption(lower, upper)) or ()
-            boundaries, _ = split_bundles(boundaries, lower, upper, positions=cuts)
+            boundaries = split_bundles(boundaries, lower, upper, cuts)
         rounds[f"after_round_{number}"] = _hex(boundaries)
     return rounds
 
@@ -249,7 +252,7 @@ def _through_rest(case: Json, release: str) -> object:
         settings_of(case["config"], release),
         force=False,
     )
-    after = split_bundles(existing, lower, upper, positions=boundaries)[0] if boundaries else tuple(existing)
+    after = split_bundles(existing, lower, upper, boundaries) if boundaries else tuple(existing)
     if name == "topic_count_equally_divide":
         return {"boundaries": boundaries}
     return {

@@ -251,9 +251,7 @@ class Steps:
             doubts=grade.doubts,
         )
         if step.executable:
-            self.boundaries[namespace], _ = split_bundles(
-                self._boundaries(bundle), lower, upper, positions=split.boundaries
-            )
+            self.boundaries[namespace] = split_bundles(self._boundaries(bundle), lower, upper, split.boundaries)
             self.boundary_texts.pop(namespace, None)
             self.last_split[namespace] = step.id
             self.outlook = self.outlook.after_split(owner, len(split.boundaries))
