@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from pulsar_advisor.model.errors import AdvisorError, UsageError
-from pulsar_advisor.model.text.reader import read_by
-from pulsar_advisor_airflow.reader import IN_AIRFLOW
+from pulsar_advisor.model.errors import UsageError
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -45,12 +43,3 @@ def filled(value: object) -> bool:
 def plain_fields(extra: Mapping[str, T], names: Iterable[str]) -> dict[str, T]:
     """Those of the named fields that were filled in."""
     return {name: extra[name] for name in names if filled(extra.get(name))}
-
-
-def tested(look: Callable[[], str]) -> tuple[bool, str]:
-    """What the test of a connection shows: whether a look through it succeeded, and what it saw or why it failed."""
-    try:
-        with read_by(IN_AIRFLOW):
-            return True, look()
-    except AdvisorError as error:
-        return False, str(error)

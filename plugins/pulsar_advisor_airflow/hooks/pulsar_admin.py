@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from airflow.sdk import BaseHook
 
-from pulsar_advisor_airflow.hooks.connection_fields import (
-    connection_and_extra,
-    filled,
-    plain_fields,
-    tested,
-    text_field,
-)
+from pulsar_advisor_airflow.hooks.connection_fields import connection_and_extra, filled, plain_fields, text_field
 from pulsar_advisor_airflow.hooks.pulsar_metadata_store import PulsarOxiaHook, PulsarZooKeeperHook, is_oxia
 
 if TYPE_CHECKING:
@@ -89,15 +83,18 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
     def test_connection(self) -> tuple[bool, str]:
         """Whether the admin API grants access, and which cluster answers."""
         from pulsar_advisor.capture.session import identify
+        from pulsar_advisor.model.errors import AdvisorError
+        from pulsar_advisor.model.text.reader import read_by
         from pulsar_advisor.model.text.some_of import count
+        from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
-        def look() -> str:
-            with self.get_conn() as client:
+        try:
+            with read_by(IN_AIRFLOW), self.get_conn() as client:
                 found = identify(client)
-            brokers = count(len(found.brokers), "active broker")
-            return f"cluster '{found.cluster_name}', {brokers}, leader {found.leader or 'unknown'}"
-
-        return tested(look)
+        except AdvisorError as error:
+            return False, str(error)
+        brokers = count(len(found.brokers), "active broker")
+        return True, f"cluster '{found.cluster_name}', {brokers}, leader {found.leader or 'unknown'}"
 
 
 def _credentials(connection: Connection, extra: Fields) -> Fields:

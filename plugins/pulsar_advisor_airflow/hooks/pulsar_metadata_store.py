@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseHook
 
-from pulsar_advisor_airflow.hooks.connection_fields import connection_and_extra, plain_fields, tested
+from pulsar_advisor_airflow.hooks.connection_fields import connection_and_extra, plain_fields
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.metadata_store import StoreConnection
@@ -39,13 +39,17 @@ class _MetadataStoreHook(BaseHook):  # type: ignore[misc]
     def test_connection(self) -> tuple[bool, str]:
         """Whether Pulsar's metadata can be read, and how many brokers are registered."""
         from pulsar_advisor.admin.metadata_store import connected
+        from pulsar_advisor.model.errors import AdvisorError
+        from pulsar_advisor.model.text.reader import read_by
         from pulsar_advisor.model.text.some_of import count
+        from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
-        def look() -> str:
-            with connected(self.options()) as reader:
-                return count(len(reader.active_brokers()), "registered broker")
-
-        return tested(look)
+        try:
+            with read_by(IN_AIRFLOW), connected(self.options()) as reader:
+                brokers = reader.active_brokers()
+        except AdvisorError as error:
+            return False, str(error)
+        return True, count(len(brokers), "registered broker")
 
 
 class PulsarZooKeeperHook(_MetadataStoreHook):
