@@ -89,6 +89,8 @@ def recommendation(
                 request.limits.exclude_brokers,
                 only_splits=advised_plan is not None and not advised_plan.unloads,
                 lowest_ratio=lowest_ratio,
+                lowest_split_ratio=lowest_maximum(settled, settings.values, base.likely, whole=False),
+                floor_ratio=floor.ratio,
                 hot=hot,
             ),
             without_traffic=not state.brokers.traffic.any(),

@@ -62,12 +62,16 @@ def uneven_sentence(
     *,
     only_splits: bool = False,
     lowest_ratio: float | None = None,
+    lowest_split_ratio: float | None = None,
+    floor_ratio: float = 0.0,
     hot: Sequence[HotTopic] = (),
 ) -> str | None:
     """What can be done about the busiest available broker if no strategy acts; None if the load is even.
 
     `only_splits`: or if all that is advised is to split bundles. `lowest_ratio`: the usage below which no moves of
-    whole bundles bring the busiest broker. `hot`: the topics that need more than a fair share alone, the hottest first.
+    whole bundles bring the busiest broker; `lowest_split_ratio`: the one below which no moves of parts bring it;
+    `floor_ratio`: the difference that says nothing. `hot`: the topics that need more than a fair share alone, the
+    hottest first.
 
     It is uneven if that broker is overloaded, or above the mean by more than
     `loadBalancerBrokerThresholdShedderPercentage`, as Pulsar's default shedder up to 5.0 has it. Nothing can be done
@@ -107,7 +111,10 @@ def uneven_sentence(
         )
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
-    is_at_bound = lowest_ratio is not None and lowest_ratio >= known.max() - ROUNDING_RATIO
+    lowest_seen = float(known.max()) - max(floor_ratio, ROUNDING_RATIO)
+    if lowest_split_ratio is not None and lowest_split_ratio >= lowest_seen:
+        return f"{is_above}: no moves and no splits lower it by more than noise."
+    is_at_bound = lowest_ratio is not None and lowest_ratio >= lowest_seen
     names = frozenset(map(state.bundle_name, movable))
     of_it = (
         one
@@ -119,7 +126,7 @@ def uneven_sentence(
         others = [one for one in hot if one != hottest and one.alone_ratio > overloaded]
         return f"{is_above}, and no unload and no split divides {hottest.in_words}{_nor(others)}."
     if only_splits or is_at_bound:
-        why = "no moves of whole bundles lower it; " if is_at_bound else ""
+        why = "no moves of whole bundles lower it by more than noise; " if is_at_bound else ""
         return f"{is_above}: {why}`split` looks for cuts whose parts move."
     return f"{is_above}: `{verb}{f' {broker}' * (verb == 'relieve')}` looks for moves that no strategy makes."
 

@@ -96,8 +96,13 @@ def test_where_no_moves_of_whole_bundles_lower_it_no_moves_are_looked_for(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
     found = uneven_sentence(state, settings.values, lowest_ratio=0.9)
-    assert str(found).endswith(": no moves of whole bundles lower it; `split` looks for cuts whose parts move.")
-    assert "relieve" in str(uneven_sentence(state, settings.values, lowest_ratio=0.8))
+    assert str(found).endswith(
+        ": no moves of whole bundles lower it by more than noise; `split` looks for cuts whose parts move."
+    )
+    assert "relieve" in str(uneven_sentence(state, settings.values, lowest_ratio=0.88))
+    assert "`split`" in str(uneven_sentence(state, settings.values, lowest_ratio=0.88, floor_ratio=0.03))
+    found = uneven_sentence(state, settings.values, lowest_ratio=0.88, lowest_split_ratio=0.88, floor_ratio=0.03)
+    assert str(found).endswith("threshold of 85%: no moves and no splits lower it by more than noise.")
 
 
 HOT = (
