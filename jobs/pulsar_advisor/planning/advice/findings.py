@@ -22,7 +22,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.load.base_load import BaseLoad
+from pulsar_advisor.model.load.base_load import STEADY_RATIO, BaseLoad, steady_samples
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_first, deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.plan import Plan, Step
@@ -89,7 +89,8 @@ def findings(
         found.append(restarted)
     if (above := _above_limits(fit)) is not None:
         found.append(above)
-    busiest = _busiest_broker(settled, settings, base, of_all=not (judged.decides or judged.excluded_brokers))
+    of_all = not (judged.decides or judged.excluded_brokers)
+    busiest = _busiest_broker(settled, settings, base, earlier, of_all=of_all)
     if busiest is not None:
         found.append(busiest)
     if advised is not None and (peak := _peak(advised, settings)) is not None:
@@ -143,7 +144,12 @@ def _starts(state: ClusterState) -> dict[str, int]:
 
 
 def _busiest_broker(
-    state: ClusterState, settings: LoadBalancerSettings, base: BaseLoad, *, of_all: bool
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    base: BaseLoad,
+    earlier: Sequence[ClusterState],
+    *,
+    of_all: bool,
 ) -> Finding | None:
     """The busiest broker and what it is busy with; without `of_all` one that was set aside may be busier."""
     available = np.flatnonzero(state.brokers.available)
@@ -160,6 +166,10 @@ def _busiest_broker(
         f"({RESOURCE_NAMES[resource]}); the mean is {mean:.1%}."
     )
     mine = np.flatnonzero((state.bundles.owner == broker) & state.bundles.reported)
+    if resource == CPU and (before := _cpu_before(state, broker, earlier)) is not None:
+        as_then = f"With as many messages, earlier reports had it at {before:.1%} at most"
+        why = "they cost more now, or something else on its machine uses CPU, which no unload lowers"
+        return Finding("warning", f"{sentence} {as_then}: {why}.")
     if resource == CPU and (alike := _cpu_like_others(state, broker)) is not None:
         why = "its messages cost more, as small batches do, or something else on its machine uses CPU"
         if base.origin[broker] == "history":
@@ -175,6 +185,19 @@ def _busiest_broker(
             bundle = state.bundle_name(int(mine[np.argmax(shares)]))
             sentence += f" {bundle} has the largest part of its {_GOES_WITH[resource]}: {share:.0%}."
     return Finding("info", sentence)
+
+
+def _cpu_before(state: ClusterState, broker: int, earlier: Sequence[ClusterState]) -> float | None:
+    """The highest usage (ratio) of a broker in earlier reports with as much load as now; None where that may explain
+    what it uses, or there is none."""
+    now = state.brokers.traffic[broker]
+    least = (1.0 - STEADY_RATIO) * rate_per_s(now), (1.0 - STEADY_RATIO) * throughput_bytes_per_s(now)
+    samples = steady_samples(earlier).get(state.brokers.ids[broker], [])
+    alike = [one.cpu for one in samples if one.rate_per_s >= least[0] and one.throughput_bytes_per_s >= least[1]]
+    used, limit = state.brokers.usage[broker, CPU], state.brokers.limit[broker, CPU]
+    if not (alike and limit > 0 and used > max(alike) + _LEAST_UNEXPLAINED_RATIO * limit):
+        return None
+    return max(alike) / float(limit)
 
 
 def _cpu_like_others(state: ClusterState, broker: int) -> float | None:

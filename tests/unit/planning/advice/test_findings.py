@@ -111,6 +111,24 @@ def test_cpu_that_the_messages_do_not_explain_is_said(state: ClusterState, setti
     assert "per message" not in findings(state, settings)[0].sentence, "large messages cost more"
 
 
+def test_cpu_that_as_many_messages_did_not_take_before_is_said(state: ClusterState, settings: ResolvedSettings) -> None:
+    def then(share: float, cpu: float) -> ClusterState:
+        usage, traffic = state.brokers.usage.copy(), state.brokers.traffic.copy()
+        usage[0, CPU], traffic[0] = cpu, share * traffic[0]
+        updated = state.brokers.report_updated_at_ms - 900_000
+        return replace(
+            state, brokers=replace(state.brokers, usage=usage, traffic=traffic, report_updated_at_ms=updated)
+        )
+
+    assert findings(state, settings, earlier=[then(0.95, 160.0)])[0] == Finding(
+        "warning",
+        "a:8080 is the busiest broker at 90.0% (CPU); the mean is 40.0%. With as many messages, earlier reports had it "
+        "at 40.0% at most: they cost more now, or something else on its machine uses CPU, which no unload lowers.",
+    )
+    for explained in (then(0.95, 330.0), then(0.5, 160.0)):
+        assert "earlier reports" not in findings(state, settings, earlier=[explained])[0].sentence
+
+
 def test_what_its_own_reports_show_of_cpu_that_messages_do_not_explain_is_said_in_place_of_guesses(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
