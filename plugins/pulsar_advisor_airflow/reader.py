@@ -12,6 +12,7 @@ IN_AIRFLOW: Final = Reader(
     approve="trigger pulsar_rebalance with its digest",
     apply_plan="pulsar_rebalance, triggered with its digest, carries it out",
     go_on_with_roll="pulsar_rolling_restart, triggered with its digest, carries it out",
+    drain_again="clear its task roll",
     plan_turn_again="press End for good on the roll's page, and make a new roll",
     stop_roll="press Pause or End for good on its page",
     end_roll="press End for good on its page",

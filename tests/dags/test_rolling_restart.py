@@ -10,11 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from dags.conftest import Answer, RunDag, Stages
 from dags.rebalancing import last_request
@@ -22,10 +23,10 @@ from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
-from pulsar_advisor.execution.ledger.rolls import open_rolls, recorded_roll
+from pulsar_advisor.execution.ledger.rolls import give_up, open_rolls, recorded_roll
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.conduct import Roll, announce, end, go_on, pause
-from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.execution.roll.status import drained_by, status_of
 from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
@@ -196,6 +197,26 @@ def test_a_balancer_that_somebody_switches_on_while_a_drained_broker_waits_fails
         assert recorded_roll(ledger, digest_of(stages.plan)).is_given_up
     assert cluster.overrides == ({} if is_off_again else {GUARDED[0]: "true"})
     assert sum("roll.waiting" in said for said in calls) == 1
+
+
+@pytest.mark.parametrize(("drains", "is_given_up"), [(1, True), (2, False)], ids=["", "drained again since"])
+def test_a_broker_is_given_up_only_if_it_was_not_drained_again_since_the_triggerer_looked(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, drains: int, is_given_up: bool
+) -> None:
+    with closing(stages.ledger()) as ledger:
+        roll = drained(ledger, "demo")
+        by = {"why_filling": "somebody switched it on", "drained_by": drained_by(status_of(ledger, roll.plan))}
+        if drains == 2:
+            give_up(ledger, roll.digest)
+            go_on(roll)
+        task = roll_operator(stages)
+        task.plan = asdict(write_plan(stages.root, roll.plan))
+        monkeypatch.setattr(operator, "Call", lambda *_, **__: lambda _context: None)
+        monkeypatch.setattr(task, "_carry_on", lambda *_: 0.0)
+        said = f"{ORDER[0]} was drained, but somebody switched it on. Don't restart it; .*: clear its task roll"
+        with pytest.raises(AirflowFailException, match=said) if is_given_up else pytest.raises(TaskDeferred):
+            task.go_on({}, by)
+        assert recorded_roll(ledger, roll.digest).is_given_up == is_given_up
 
 
 def test_a_triggerer_that_can_not_see_the_balancer_waits_for_the_restart_nevertheless(

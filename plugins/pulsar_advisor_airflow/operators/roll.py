@@ -81,17 +81,17 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         """The roll's digest, how many bundles it moved, and the ledger's last event."""
         given_plan(self.plan)
         show_begun(self, context)
-        return self._carried_on(context)
+        return self._carried_on(context, None)
 
     def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
         """As `execute`, after what the triggerer waited for has happened."""
         called_about = event.get("called_about")
         self._called_about = None if called_about is None else str(called_about)
-        return self._carried_on(context, has_waited=True, why_filling=event.get("why_filling"))
+        return self._carried_on(context, event)
 
-    def _carried_on(self, context: Context, *, has_waited: bool = False, why_filling: object = None) -> Json:
+    def _carried_on(self, context: Context, waited: Mapping[str, Json] | None) -> Json:
         from pulsar_advisor.execution.ledger.rolls import ALL_RESTARTED, give_up
-        from pulsar_advisor.execution.roll.status import ended_early, status_of, waits_for
+        from pulsar_advisor.execution.roll.status import drained_by, ended_early, filling, status_of, waits_for
         from pulsar_advisor.model.plans.sealed import digest_of
         from pulsar_advisor_airflow.ledger import keep_head, opened_ledger
         from pulsar_advisor_airflow.triggers.roll import RollTrigger
@@ -100,15 +100,18 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         with as_airflow_errors(), opened_ledger(root) as ledger:
             plan, at_least_s = given_plan(self.plan).load(root), 0.0
             # In a shell, as this task doesn't wait after a turn of its own that ended so.
-            if has_waited and (why := ended_early(ledger, plan)) is not None:
+            if waited is not None and (why := ended_early(ledger, plan)) is not None:
                 raise AirflowFailException(plain(f"{why}; clear this task to continue"))
-            # However short the balancer was on: the drained broker may have bundles again.
-            if why_filling and (broker := status_of(ledger, plan).restart) is not None:
+            # However short the balancer was on: the drained broker may have bundles again, unless it was drained since.
+            status = status_of(ledger, plan)
+            why_filling = (
+                waited.get("why_filling") if waited and waited.get("drained_by") == drained_by(status) else None
+            )
+            if why_filling and status.restart is not None:
                 give_up(ledger, digest_of(plan))
-                why = f"{broker} was drained, but {why_filling}: clear this task to drain it again, before its restart"
-                raise AirflowFailException(plain(why))
+                raise AirflowFailException(plain(filling(status.restart, str(why_filling), status.digest)))
             # Otherwise another try, or another worker, has brought it there.
-            if has_waited or waits_for(ledger, plan) is None:
+            if waited is not None or waits_for(ledger, plan) is None:
                 try:
                     at_least_s = self._carry_on(ledger, root, plan, context)
                 finally:

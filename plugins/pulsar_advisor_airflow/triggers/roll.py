@@ -51,6 +51,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         self._looked_at_s = monotonic()
         self._unseen = ""
         self._why_filling: str | None = None
+        self._drained_by: str | None = None
 
     def serialize(self) -> tuple[str, dict[str, str | float | None]]:
         """The class and its arguments, from which any triggerer builds the trigger again."""
@@ -67,12 +68,12 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
                 said = why
             await asyncio.sleep(POLL_S)
         self.log.info("the roll goes on")
-        said_to_task = {"called_about": self.called_about, "why_filling": self._why_filling}
-        yield TriggerEvent({"digest": self.digest, **said_to_task})
+        filling = {"why_filling": self._why_filling, "drained_by": self._drained_by}
+        yield TriggerEvent({"digest": self.digest, "called_about": self.called_about, **filling})
 
     def _waits_for(self) -> str | None:
         from pulsar_advisor.execution.ledger.plans import recorded_plan
-        from pulsar_advisor.execution.roll.status import status_of, waits_for
+        from pulsar_advisor.execution.roll.status import drained_by, status_of, waits_for
         from pulsar_advisor.model.errors import AdvisorError
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.ledger import opened_ledger
@@ -81,8 +82,10 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
             with opened_ledger(Root(self.root, self.cluster)) as ledger:
                 plan = recorded_plan(ledger, self.digest)
                 why = waits_for(ledger, plan)
-                looks = self._is_time_to_look() and status_of(ledger, plan).restart is not None
+                status = status_of(ledger, plan)
+            looks = self._is_time_to_look() and status.restart is not None
             self._why_filling = self._why_balancer_is_on(plan.identity.cluster_name) if looks else None
+            self._drained_by = drained_by(status)
             return None if self._why_filling else why
         except AdvisorError as error:
             return str(error)

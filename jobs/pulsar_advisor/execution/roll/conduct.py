@@ -42,6 +42,7 @@ from pulsar_advisor.execution.ledger.switches import settled_at_ms
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.back import Drained, not_yet
 from pulsar_advisor.execution.roll.progress import Progress, moves_in_all, progress_of
+from pulsar_advisor.execution.roll.status import filling
 from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.guard.left_off import left_off, wait_until_settled
 from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, restore_what_was_left
@@ -238,9 +239,10 @@ def _settle_balancer(roll: Roll, seen: Progress) -> None:
 
 def _require_balancer_off(roll: Roll, seen: Progress) -> None:
     """Raise `Refused` if the cluster's own balancer may fill the drained broker; then its turn is planned again."""
+    assert seen.turn is not None, "a turn that was begun"
     if (why := why_not_off(roll.cluster, roll.clock)) is not None:
         give_up(roll.ledger, roll.digest)
-        raise Refused(f"{_whose_turn(seen)}, but {why}: continue the roll to drain it again, before its restart")
+        raise Refused(filling(seen.turn.broker, why, roll.digest))
 
 
 def end(ledger: Ledger, plan: Plan, person: Person, comment: str = "") -> Sequence[str]:

@@ -16,6 +16,7 @@ from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.planning.plans.consent import approve_words
 
 
@@ -50,9 +51,19 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
 
 def but_filling(status: RollStatus, why: str) -> RollStatus:
     """The status of a roll whose drained broker is not to be restarted, as the balancer may have filled it again."""
-    again = f"pulsar-advisor roll continue {short(status.digest)}"
-    sentence = f"{status.restart} was drained, but {why}. Don't restart it; to drain it again: {again}"
-    return status.model_copy(update={"restart": None, "sentence": sentence})
+    assert status.restart is not None, "or else none is drained"
+    return status.model_copy(update={"restart": None, "sentence": filling(status.restart, why, status.digest)})
+
+
+def drained_by(status: RollStatus) -> str | None:
+    """The digest of the plan that drained the broker which waits for its restart; None without one."""
+    return next((turn.plan for turn in status.turns if turn.broker == status.restart), None)
+
+
+def filling(broker: str, why: str, digest: str) -> str:
+    """That a drained broker of the roll with this digest is not to be restarted, and what to do."""
+    again = reader().drain_again.format(digest=short(digest))
+    return f"{broker} was drained, but {why}. Don't restart it; to drain it again: {again}"
 
 
 def _moves_take_s(throttle: ApplyThrottle, turns: int, moves: int) -> float:

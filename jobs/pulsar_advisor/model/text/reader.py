@@ -23,6 +23,8 @@ class Reader:
     """Carry out the approved plan `{digest}`, which is no roll."""
     go_on_with_roll: str
     """Carry out the approved roll `{digest}`."""
+    drain_again: str
+    """Go on with the roll `{digest}`, whose drained broker may have bundles again."""
     plan_turn_again: str
     """Go on with the roll `{digest}`, whose last turn can't be resumed."""
     stop_roll: str
@@ -57,6 +59,7 @@ IN_A_SHELL: Final = Reader(
     approve="`pulsar-advisor {words}`",
     apply_plan="`pulsar-advisor apply {digest}` carries it out",
     go_on_with_roll="`pulsar-advisor roll continue {digest}` carries it out",
+    drain_again="pulsar-advisor roll continue {digest}",
     plan_turn_again="`pulsar-advisor roll continue {digest} --anew` plans the turn again",
     stop_roll="`roll pause` pauses it, `roll end` ends it",
     end_roll="end it with `roll end`",
