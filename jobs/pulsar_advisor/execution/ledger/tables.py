@@ -44,6 +44,8 @@ GUARD_EVENTS: Final = ("switched off", "switched back")
 Hold = tuple[int, int]
 """What a process that holds a run has: the run's number and lease."""
 
+_STATES: Final = "states"
+"""Key in the `info` of a column that holds one of them."""
 _GREATEST: Final = 2**53
 """Of a `Count` in documents."""
 
@@ -85,12 +87,13 @@ class Base(DeclarativeBase):
 
 @event.listens_for(Base, "load", propagate=True)
 def _require_values(row: Base, _context: object) -> None:
-    """Raise `StorageError` for a value of another type than its column's, as SQLite may hold, and a number beyond those
-    in documents.
+    """Raise `StorageError` for a value of another type than its column's, as SQLite may hold, a number beyond those in
+    documents, and a state that there isn't.
     """
-    for key, kind in _types(type(row)):
+    for key, kind, states in _types(type(row)):
         value: Any = row.__dict__.get(key)
-        if value is None or (isinstance(value, kind) and (kind is not int or 0 <= value <= _GREATEST)):
+        is_known = not states or value in states
+        if value is None or (is_known and isinstance(value, kind) and (kind is not int or 0 <= value <= _GREATEST)):
             continue
         raise StorageError(
             f"the ledger holds {repr(value)[:40]} as {key} of {row.name}, which no release writes: {reader().audit} to "
@@ -99,9 +102,10 @@ def _require_values(row: Base, _context: object) -> None:
 
 
 @cache
-def _types(table: type[Base]) -> tuple[tuple[str, type[Any]], ...]:
-    """The attributes of a table's rows, and the types of their values."""
-    return tuple((one.key, one.columns[0].type.python_type) for one in inspect(table).column_attrs)
+def _types(table: type[Base]) -> tuple[tuple[str, type[Any], tuple[str, ...]], ...]:
+    """The attributes of a table's rows, the types of their values and, of a state, the only ones there are."""
+    columns = ((one.key, one.columns[0]) for one in inspect(table).column_attrs)
+    return tuple((key, column.type.python_type, column.info.get(_STATES, ())) for key, column in columns)
 
 
 class PlanRecord(Base):
@@ -242,7 +246,7 @@ class Run(Base):
     cluster_name: Mapped[_Name]
     approval_id: Mapped[int] = mapped_column(ForeignKey("approvals.id"))
     """The approval it relies on: the one at its start, then the one at each resumption."""
-    state: Mapped[RunState] = mapped_column(String(16))
+    state: Mapped[RunState] = mapped_column(String(16), info={_STATES: RUN_STATES})
     lease: Mapped[int]
     host: Mapped[_Name]
     pid: Mapped[int]
@@ -281,7 +285,7 @@ class StepRecord(Base):
     step_id: Mapped[_Name]
     bundle: Mapped[str] = mapped_column(Text)
     """`tenant/namespace/0x..._0x...`"""
-    state: Mapped[StepState] = mapped_column(String(16))
+    state: Mapped[StepState] = mapped_column(String(16), info={_STATES: STEP_STATES})
     attempts: Mapped[int]
     sent_at_ms: Mapped[int | None] = mapped_column(BigInteger)
     ended_at_ms: Mapped[int | None] = mapped_column(BigInteger)
