@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowException
+from sqlalchemy import update
 
 from dags.conftest import RunDag, Stages
 from pulsar_advisor.execution.cluster.cluster_port import Override
@@ -20,6 +21,7 @@ from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.ledger.switches import record_switching_off
+from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.run.guard.settings import OFF
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor_airflow import tasks
@@ -123,6 +125,28 @@ def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease
         assert stages.cluster.override(SHEDDING) == OFF
         monkeypatch.setattr(runs, "sleep", lambda _s: held.end("stopped", "killed"))
         tasks.restore_guard("demo", plan)
+    assert stages.cluster.override(SHEDDING) == "true"
+
+
+def test_a_run_whose_worker_was_killed_while_its_end_was_awaited_is_waited_for_until_its_lease_ends(
+    stages: Stages, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had renewed its lease since, so that the lease outlasts the wait."""
+    ticks = itertools.count(0, 100)
+    monkeypatch.setattr(maintenance, "has_begun", lambda: True)
+    monkeypatch.setattr(runs, "last_held", lambda: (1, 1))
+    monkeypatch.setattr(runs, "monotonic", lambda: next(ticks))
+    with guarding(stages) as held, closing(stages.ledger()) as ledger:
+        sleeps = itertools.count(1)
+
+        def sleep(_s: float) -> None:
+            age_ms = 179_000 if next(sleeps) < 5 else 181_000
+            with ledger.writing() as session:
+                session.execute(update(Run).values(heartbeat_at_ms=ledger.now_ms() - age_ms))
+
+        monkeypatch.setattr(runs, "sleep", sleep)
+        tasks.restore_guard("demo", {"digest": held.digest})
+        assert run_by_id(ledger, held.id).sentence == "its task in Airflow has ended"
     assert stages.cluster.override(SHEDDING) == "true"
 
 

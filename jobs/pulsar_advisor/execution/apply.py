@@ -37,7 +37,7 @@ from pulsar_advisor.execution.run.health import check_guard
 from pulsar_advisor.execution.run.ongoing_run import Drift, OngoingRun, Stop
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.execution.run.parking import Parked, ParkedRun
-from pulsar_advisor.execution.run.preconditions import foreign, no_destination
+from pulsar_advisor.execution.run.preconditions import LEDGER_CLOCK_TOLERANCE_S, foreign, no_destination
 from pulsar_advisor.execution.run.refusals import fits_options, reasons_to_refuse
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Refused
 from pulsar_advisor.model.plans.plan import Plan
@@ -169,16 +169,17 @@ def _not_drained(plan: Plan, cluster: ClusterPort, progress: Progress, clock: Cl
 def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock, interruption: Interruption) -> None:
     """Wait while another process holds the run of a plan: until the run ends or the process's lease expires.
 
-    If its heartbeats are in the future, this machine's monotonic clock measures the lease. Raises `Refused` if this
-    process is to end meanwhile.
+    If its heartbeats are in the future, this machine's monotonic clock ends the wait. Raises `Refused` if this process
+    is to end meanwhile.
     """
+    longest_s = LEASE_MS / 1000 + LEDGER_CLOCK_TOLERANCE_S
     heard_at_s, heartbeat_at_ms = clock.monotonic_s(), None
     while (run := unfinished_run(runs_of_plan(ledger, digest))) and is_held(ledger, run):
         if heartbeat_at_ms is None:
             progress(f"run {run.id} is held by process {run.pid} on {run.host}: waiting until it ends")
         if run.heartbeat_at_ms != heartbeat_at_ms:
             heard_at_s, heartbeat_at_ms = clock.monotonic_s(), run.heartbeat_at_ms
-        if clock.monotonic_s() - heard_at_s > LEASE_MS / 1000:
+        if clock.monotonic_s() - heard_at_s > longest_s:
             return
         if reason := interruption():
             raise Refused(f"nothing was sent: {reason}")

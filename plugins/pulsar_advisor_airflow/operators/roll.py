@@ -104,12 +104,11 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
                 raise AirflowFailException(plain(f"{why}; clear this task to continue"))
             # However short the balancer was on: the drained broker may have bundles again, unless it was drained since.
             status = status_of(ledger, plan)
-            why_filling = (
-                waited.get("why_filling") if waited and waited.get("drained_by") == drained_by(status) else None
-            )
-            if why_filling and status.restart is not None:
+            seen: Mapping[str, object] = waited or {}
+            is_same_drain = seen.get("drained_by") == drained_by(status)
+            if is_same_drain and seen.get("why_filling") and status.restart is not None:
                 give_up(ledger, digest_of(plan))
-                raise AirflowFailException(plain(filling(status.restart, str(why_filling), status.digest)))
+                raise AirflowFailException(plain(filling(status.restart, str(seen["why_filling"]), status.digest)))
             # Otherwise another try, or another worker, has brought it there.
             if waited is not None or waits_for(ledger, plan) is None:
                 try:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _HOLDER_POLL_S: Final = 5.0
+_AT_WORK_MS: Final = 60_000
+"""Whoever works on a run renews its lease several times within this."""
 
 
 def has_begun() -> bool:
@@ -52,10 +54,11 @@ def await_end(ledger: Ledger, digest: str) -> int | None:
     from pulsar_advisor.execution.ledger.runs import LEASE_MS, end_unheld_run, is_held
 
     deadline_s = monotonic() + LEASE_MS / 1000
-    while held := [run.id for run in runs_of_roll(ledger, digest) if is_held(ledger, run)]:
-        if monotonic() >= deadline_s:
-            return held[0]
-        log.info("run %s is held by a worker that may be gone: waiting until it ends or its lease expires", held[0])
+    while run := next((run for run in runs_of_roll(ledger, digest) if is_held(ledger, run)), None):
+        # A worker that was killed since this began may have renewed its lease, which then outlasts the deadline.
+        if monotonic() >= deadline_s and ledger.now_ms() - run.heartbeat_at_ms < _AT_WORK_MS:
+            return run.id
+        log.info("run %s is held by a worker that may be gone: waiting until it ends or its lease expires", run.id)
         sleep(_HOLDER_POLL_S)
     if roll_of_plan(ledger, digest) is None:
         end_unheld_run(ledger, digest, "its task in Airflow has ended", last_held())

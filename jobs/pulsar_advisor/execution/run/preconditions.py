@@ -27,7 +27,8 @@ NEW_PLAN: Final = "capture again and make a new plan"
 
 _DESTINATION_SINCE = (3, 0)
 _CLOCK_TOLERANCE_S = 300
-_LEDGER_CLOCK_TOLERANCE_S = 30
+LEDGER_CLOCK_TOLERANCE_S: Final = 30
+"""How far the ledger's clock may be set back within a run."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def from_the_future(run: Run, steps: Iterable[StepRecord], now_ms: int) -> str |
     """Why the ledger's clock (`now_ms`) can't be trusted for an unfinished run, or None."""
     times_ms = (run.started_at_ms, run.heartbeat_at_ms, *(step.sent_at_ms or 0 for step in steps))
     ahead_s = (max(times_ms) - now_ms) / 1000
-    if ahead_s <= _LEDGER_CLOCK_TOLERANCE_S:
+    if ahead_s <= LEDGER_CLOCK_TOLERANCE_S:
         return None
     return (
         f"the ledger's last entry about run {run.id} is {lasting(ahead_s)} in the future: the clock of the machine "

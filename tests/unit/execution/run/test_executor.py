@@ -163,6 +163,16 @@ def test_a_caller_that_is_not_tried_again_waits_for_the_lease_and_goes_on(ledger
     assert cluster.time.ms - began_ms >= 180_000
 
 
+def test_so_does_one_whose_ledger_has_its_clock_set_back_a_little_meanwhile(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    """The run's last heartbeat is in the future then, so its lease lasts that much longer."""
+    plan = approved(ledger, make_plan([MOVE]))
+    killed_at_work(ledger, cluster, plan, "before the call")
+    cluster.time.set_ahead_s = -20
+    assert run(plan, ledger, cluster, resume=True, wait_for_holder=True).outcome == "done"
+
+
 def test_a_caller_that_is_to_end_while_it_waits_for_that_ends(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
     killed_at_work(ledger, cluster, plan, "before the call")
