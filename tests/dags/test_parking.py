@@ -107,6 +107,16 @@ def test_a_run_that_another_task_has_parked_again_is_not_gone_on_with_nor_stoppe
     assert (fires(trigger, 5), run_by_id(ledger, parked.id).state) == (False, "active")
 
 
+def test_a_run_that_a_shell_has_gone_on_with_occupies_no_worker_until_it_ends(
+    stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun
+) -> None:
+    approval = standing_approval(ledger, stages.plan, ApprovalPolicy())
+    shell = take_over(ledger, run_by_id(ledger, parked.id), approval)
+    assert not fires(trigger, 5)
+    shell.end("stopped", "ended by SIGINT")
+    assert fires(trigger, 100)
+
+
 @pytest.mark.full
 def test_a_ledger_that_can_not_be_read_keeps_the_run_parked(
     trigger: ParkedRunTrigger, monkeypatch: pytest.MonkeyPatch

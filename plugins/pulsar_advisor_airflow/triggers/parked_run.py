@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from pulsar_advisor.execution.ledger.pauses import pause_requested
-from pulsar_advisor.execution.ledger.runs import end_unheld_run, is_parked, run_by_id
+from pulsar_advisor.execution.ledger.runs import end_unheld_run, is_held, is_parked, run_by_id
 from pulsar_advisor_airflow.ledger import opened_ledger
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ _Result = TypeVar("_Result")
 class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
     """Fires once a parked run may go on: its time is over and no pause is in force. Fires at once if the run has ended.
 
-    A run that another task has parked again since is that one's to go on with, or to stop.
+    A run that another task has parked again since is that one's to go on with, or to stop. It waits while another
+    process holds the run.
 
     A restarted triggerer waits the whole time again, by its own monotonic clock: longer than approved, never shorter.
     While the ledger can't be read the run stays parked.
@@ -82,6 +83,8 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
             run, waited = run_by_id(ledger, self.run_number), parking_of(self.wait)
             if run.state != "active":
                 return None
+            if is_held(ledger, run):
+                return "another process has gone on with the run"
             if is_parked(run) and not is_parked(run, waited.hold):
                 return "another task has gone on with the run, and waits in its turn"
             return pause_requested(ledger, self.run_number) or (None if is_over else waited.sentence)
