@@ -5,7 +5,8 @@ base plus a share for each message, and only the shares move with a bundle. One 
 the usage may be base (compaction, functions, a noisy neighbour), or none. The base is therefore a range between these
 two ends, which evidence narrows:
 
-* A broker's own reports at different message rates show both ends.
+* A broker's own reports at different message rates show both ends; what the last one uses above their line may all be
+  base.
 * Other brokers with the same CPU limit show how much base such a machine has at most, if their usage follows their
   message rates. They don't show a minimum: what they have in common may still follow the messages.
 
@@ -72,16 +73,17 @@ def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> Base
         rates, _, usages = _columns([now[row][0] for row in alike])
         if varied(rates):
             (intercept, slope), error = non_negative_line(rates, usages)
-            above_the_line = np.maximum(usages - intercept - slope * rates, 0.0)
-            likely[alike], greatest[alike] = intercept, intercept + error + above_the_line
+            likely[alike] = intercept
+            greatest[alike] = intercept + error + np.maximum(usages - intercept - slope * rates, 0.0)
             for row in alike:
                 origin[row] = "peers"
     for row in reporting.tolist():
         rates, _, usages = _columns(samples.get(state.brokers.ids[row], ()))
         if varied(rates):
-            (intercept, _), error = non_negative_line(rates, usages)
+            (intercept, slope), error = non_negative_line(rates, usages)
             likely[row], origin[row] = intercept, "history"
-            least[row], greatest[row] = intercept - error, intercept + error
+            above_the_line = max(usages[-1] - intercept - slope * rates[-1], 0.0)
+            least[row], greatest[row] = intercept - error, intercept + error + above_the_line
     most = np.maximum(usage, 0.0)
     least, likely, greatest = (np.clip(base, 0.0, most) for base in (least, likely, greatest))
     return BaseLoad(least, likely, greatest, tuple(origin))

@@ -89,6 +89,14 @@ def a_minute_apart(moments: Sequence[ClusterState]) -> list[ClusterState]:
 NOW_MS = 1_795_250_000_000
 
 
+def test_what_a_broker_uses_above_the_line_of_its_history_may_all_be_base() -> None:
+    history = [brokers(a=(40.0 + rate / 10, rate)) for rate in np.linspace(500.0, 2500.0, 96).tolist()]
+    before, neighbour = 140.0, 150.0
+    found = base_load(brokers(a=(before + neighbour, 1000.0)), history)
+    assert found.likely[0] < 60.0
+    assert found.greatest[0] >= 40.0 + neighbour
+
+
 def test_a_usage_sampled_before_the_rate_changed_does_not_count() -> None:
     # The second and the fourth report have the new rate beside the usage of the old one.
     figures = ((110.0, 500.0), (110.0, 1500.0), (310.0, 1500.0), (310.0, 1000.0), (210.0, 1000.0), (110.0, 500.0))
