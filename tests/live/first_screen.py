@@ -63,10 +63,15 @@ class Operator:
             reach = (*reach, "--service-url", self.cluster.service_url)
         return Shell(self.root, reach)
 
+    @property
+    def _wishes(self) -> tuple[str, ...]:
+        """Brokers whose top bundles stay the same may not publish them for minutes."""
+        return (*_WISHES, "--listen", "10s") if self.cluster.options.load_manager == "extensible" else _WISHES
+
     def look(self) -> Screen:
         """Run from capture to report, in this process, where Spark stays warm."""
         shell = self.shell
-        _, *words = shell.command("run", *shell.connection, *_WISHES)
+        _, *words = shell.command("run", *shell.connection, *self._wishes)
         with mock.patch.dict(os.environ, COLUMNS="9999"), redirect_stdout(io.StringIO()) as said:
             code = exit_code(words)
         print(f"\n{said.getvalue()}", flush=True)

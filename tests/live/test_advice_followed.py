@@ -23,7 +23,7 @@ from pulsar_advisor.model.plans.plan import Prediction
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 from pulsar_advisor.storage.root import LATEST, Root
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.live, pytest.mark.full]
 
 REPORTED_S = 120
 

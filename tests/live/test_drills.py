@@ -99,9 +99,7 @@ def test_namespaces_without_a_broker_by_their_isolation_policy_are_named_first(o
         screen = operator.look()
     finally:
         admin.write("DELETE", path)
-    assert NOWHERE in screen.headline
-    assert "on no registered broker" in screen.headline
-    assert "Do nothing" not in screen.headline
+    assert screen.headline.startswith(f"Isolation policies allow {NOWHERE} on no registered broker")
 
 
 @contextmanager
@@ -135,7 +133,6 @@ def test_that_something_else_moves_bundles_is_said_first(operator: Operator) -> 
     assert " were unloaded " in screen.headline[:40]
     assert "not by Pulsar's own balancer" in screen.headline
     assert "before you apply a plan" in screen.headline
-    assert "Do nothing" not in screen.headline
     assert_no_split(screen)
 
 
@@ -151,8 +148,7 @@ def test_a_broker_that_was_killed_is_named_first_until_it_is_back(operator: Oper
         cluster.restart_broker(victim, killed=True)
     back = operator.look()
     for screen in (just_now, later, much_later):
-        assert victim.broker_id in screen.headline[:200]
-        assert "Do nothing" not in screen.headline
+        assert victim.broker_id in screen.headline.partition(". ")[0]
         assert_no_split(screen)
     assert "no longer" in much_later.headline
     assert "no longer" not in back.text
@@ -168,8 +164,7 @@ def test_a_broker_that_hangs_is_named_first(operator: Operator) -> None:
     finally:
         os.kill(victim.process.pid, signal.SIGCONT)
     # It must not be merely left out.
-    assert victim.broker_id in screen.headline[:200]
-    assert "Do nothing" not in screen.headline
+    assert victim.broker_id in screen.headline.partition(". ")[0]
     assert_no_split(screen)
     wait(lambda: victim.broker_id in registered(operator.cluster))
 
