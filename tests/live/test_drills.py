@@ -172,7 +172,7 @@ def test_a_broker_that_hangs_is_named_first(operator: Operator) -> None:
 def test_cpu_that_another_process_burns_is_told_from_load(operator: Operator) -> None:
     only(operator, "modular")
     cluster = with_cpu_skew(operator.cluster)
-    victim = cluster.brokers[0]
+    victim = cluster.brokers[2]
     cluster.burn_cpu(victim, BURNT_CORES)
     try:
         wait_until_settled(cluster.admin, cluster.machines, margin_percent=30)
