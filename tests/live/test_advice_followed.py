@@ -53,7 +53,7 @@ def test_the_hot_broker_gets_cooler_by_as_much_as_was_foreseen_and_the_next_advi
         advised = operator.look()
         hot, at_first = busiest(advised)
         assert advised.headline.startswith("Unload ")
-        assert f"from {hot}: the busiest broker should fall from " in advised.headline
+        assert re.search(f"from {re.escape(hot)}: the busiest broker (should|may) fall from ", advised.headline)
 
         digits, *consents = advised.approval
         (plan,) = (plan for plan in operator.shell.plans() if plan["digest"].startswith(f"sha256:{digits}"))
