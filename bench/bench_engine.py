@@ -80,6 +80,7 @@ def cluster(brokers: int, bundles: int) -> ClusterState:
             producers=zero,
             consumers=zero,
             report_updated_at_ms=np.full(brokers, NOW_MS),
+            started_at_ms=zero,
             complete=up,
             doubtful=~up,
             available=up,

@@ -16,7 +16,7 @@ from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.entry import combination
-from pulsar_advisor.planning.advice.ailments import ailments
+from pulsar_advisor.planning.advice.ailments import Ailment, ailments
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
 from pulsar_advisor.planning.advice.compare import Score, advise, dominating, is_worthwhile, ranked_by_effect
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
@@ -31,7 +31,7 @@ from pulsar_advisor.planning.plans.planned_settings import planned_settings, set
 from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.hot_topics import HotTopic, hot_topics
-from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
+from pulsar_advisor.planning.usage.lower_bound import lowest_maximum, lowest_of_each
 from pulsar_advisor.planning.usage.model_errors import model_errors
 from pulsar_advisor.planning.usage.noise import noise_floor
 from pulsar_advisor.recommendation.balancing import balancing
@@ -54,11 +54,13 @@ def recommendation(
     settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
     by_own = alone.foresight(None)
     ails = ailments(state, settings.values, earlier)
+    is_unsettled = any(ailment.unsettles_rates for ailment in ails)
     overloading = {} if request.goal is not None else _overloading(planned, plan_in, floor.ratio)
     offered = [
         row
         for row in scores
-        if request.goal is not None or not (row.plan in overloading or _splits_in_vain(row, alone, plan_in, ails))
+        if request.goal is not None
+        or not (row.plan in overloading or _splits_in_vain(row, alone, plan_in, is_unsettled))
     ]
     options = _options(alone, offered, request, by_own, floor.ratio, settled) if request.goal is None else ()
     advised = _advised(offered, request, alone, floor.ratio, options)
@@ -72,7 +74,7 @@ def recommendation(
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
     is_judged = not none_judged(scores, refused)
-    said_first = ails[:1] if request.goal is None else ()
+    said_first = [ailment.sentence for ailment in ails[:1] if request.goal is None]
     found = _findings(alone, settled, planned, advised, plan_in, judged, hot, base, ails)
     if of_goal is not None:
         sentence = goal_sentence(of_goal, floor.ratio)
@@ -90,6 +92,7 @@ def recommendation(
                 only_splits=advised_plan is not None and not advised_plan.unloads,
                 lowest_ratio=lowest_ratio,
                 lowest_split_ratio=lowest_maximum(settled, settings.values, base.likely, whole=False),
+                lowest_of_each=lowest_of_each(settled, settings.values, base.likely),
                 floor_ratio=floor.ratio,
                 hot=hot,
             ),
@@ -97,7 +100,7 @@ def recommendation(
             limited=request.limits.are_given,
             undirected=fit.load_manager == "simple",
             overloading=next(iter(overloading.values()), ""),
-            warned=any(finding.severity == "warning" for finding in found),
+            warned=any(one.severity == "warning" and one.sentence not in said_first for one in found),
         )
     ranked = ranked_by_effect(planned, alone.configured, floor.ratio)
     keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))
@@ -151,18 +154,16 @@ def _overloading(scores: Sequence[Score], plan_in: PlanIn, floor_ratio: float) -
     for row in scores:
         if row.confidence == "low" and is_worthwhile(row, floor_ratio):  # as a step is that needs more than there is
             ratio, broker, _ = highest_on_the_way(plan_in(str(row.plan)))
-            if ratio > max(1.0, row.maximum_before or 0.0):
+            if ratio > max(1.0, (row.maximum_before or 0.0) + floor_ratio):
                 found[row.plan] = f"{broker} to {ratio:.1%}"
     return found
 
 
-def _splits_in_vain(row: Score, alone: LeftAlone, plan_in: PlanIn, ails: Sequence[str]) -> bool:
-    """Whether a plan only splits, and changes no load, or goes by figures of an ailing cluster: of clients that come
-    back and catch up.
-    """
+def _splits_in_vain(row: Score, alone: LeftAlone, plan_in: PlanIn, is_unsettled: bool) -> bool:
+    """Whether a plan only splits, and changes no load, or goes by rates that are also of clients that come back."""
     if row.plan is None or row.unloads or not row.splits:
         return False
-    return bool(ails) or only_splits_in_vain(plan_in(row.plan), alone.fit, alone.settings.values)
+    return is_unsettled or only_splits_in_vain(plan_in(row.plan), alone.fit, alone.settings.values)
 
 
 def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request) -> tuple[Refusal, ...]:
@@ -186,7 +187,7 @@ def _findings(
     judged: Coverage,
     hot: Sequence[HotTopic],
     base: BaseLoad,
-    ails: Sequence[str],
+    ails: Sequence[Ailment],
 ) -> tuple[Finding, ...]:
     """Findings from the plans of the cluster's own strategies (from all if there are none), and the advised plan."""
     own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned

@@ -134,12 +134,15 @@ def cluster_state(
         failure_domains=tuple(broker_rows["failure_domain"].to_pylist()),
         published_load=_published_load(broker_rows, bundle_rows) if has_published_load else None,
         leader_unloads=manifest.leader_unloads,
-        users_unloads_at_ms=tuple(
-            pc.drop_null(bundle_rows.filter(pc.equal(bundle_rows["kind"], "user"))["last_unloaded_at_ms"]).to_pylist()
-        ),
+        users_unloads_at_ms=_users_unloads(bundle_rows),
         averages_stored_at_ms=pc.max(bundle_rows["bundle_data_modified_at_ms"]).as_py() or 0,
         unlisted_namespaces=_unlisted_namespaces(manifest),
     )
+
+
+def _users_unloads(rows: pa.Table) -> dict[str, int]:
+    unloaded = rows.filter(pc.and_(pc.equal(rows["kind"], "user"), pc.is_valid(rows["last_unloaded_at_ms"])))
+    return dict(zip(unloaded["bundle"].to_pylist(), unloaded["last_unloaded_at_ms"].to_pylist(), strict=True))
 
 
 def _topic_rows(root: Root, snapshot: str) -> pa.Table:

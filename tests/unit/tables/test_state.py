@@ -70,7 +70,7 @@ def test_the_unloads_of_users_bundles_are_known(tmp_path: Path) -> None:
         bundle("pulsar/system", 0, 8, "a:8080", kind="system", last_unloaded_at_ms=9),
     ]
     root = written(tmp_path, brokers=[broker("a:8080")], bundles=bundles)
-    assert cluster_state(root, SNAPSHOT).users_unloads_at_ms == (7,)
+    assert cluster_state(root, SNAPSHOT).users_unloads_at_ms == {"t/n/0x00000000_0x00000008": 7}
 
 
 def test_without_topics_a_state_differs_in_nothing_else(tmp_path: Path) -> None:

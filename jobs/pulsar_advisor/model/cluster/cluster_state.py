@@ -7,7 +7,7 @@ bundles refer to brokers and namespaces by row index. Nothing here knows the ori
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -311,8 +311,8 @@ class ClusterState:
     """In the published view of an Extensible cluster; otherwise that manager's figures are derived by its rules."""
     leader_unloads: int | None = None
     """How many bundles a Modular leader has unloaded since it started, None if unknown."""
-    users_unloads_at_ms: tuple[int, ...] = ()
-    """When bundles of users' namespaces were last unloaded by anyone, epoch milliseconds, one for each of them; the
+    users_unloads_at_ms: Mapping[str, int] = field(default_factory=dict)
+    """Bundle of a user's namespace -> when anyone last unloaded it, or it was first assigned, epoch milliseconds; the
     column of Bundles may have only those that the leader remembers."""
     averages_stored_at_ms: int = 0
     """When a Modular leader last stored its averages; 0 if it stored none."""
@@ -324,6 +324,14 @@ class ClusterState:
         """The leader's release, which decides during a rolling upgrade; the oldest one if it is unknown."""
         leaders = "" if self.leader == NO_ROW else self.brokers.versions[self.leader]
         return leaders or self.pulsar_version
+
+    @cached_property
+    def may_have_topics(self) -> Booleans:
+        """Per bundle, whether some of its topics are known by name, or the list of its namespace is incomplete."""
+        of: Integers = self.topics.bundle[self.topics.bundle != NO_ROW]
+        listed = np.array([self.lists_topics(row) for row in range(len(self.namespaces))], dtype=np.bool_)
+        may: Booleans = (np.bincount(of, minlength=len(self.bundles)) > 0) | ~listed[self.bundles.namespace]
+        return may
 
     def lists_topics(self, namespace: int) -> bool:
         """Whether all topic names of a namespace (row) are known."""

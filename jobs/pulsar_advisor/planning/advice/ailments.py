@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,24 @@ _MANY: Final = 5
 """Fewer bundles than that are an operator's few unloads."""
 
 
+class Ailment(NamedTuple):
+    """What ails a cluster."""
+
+    sentence: str
+    unsettles_rates: bool
+    """Whether rates are also those of clients that come back, and catch up."""
+
+
 def ailments(
     state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState] = ()
-) -> tuple[str, ...]:
-    """A sentence each, gravest first. `earlier` are the fit parts of earlier states, oldest first."""
-    found = (*_lost_brokers(state, earlier), _placeless(state, settings), _moved_by_others(state, settings, earlier))
-    return tuple(sentence for sentence in found if sentence is not None)
+) -> tuple[Ailment, ...]:
+    """Gravest first. `earlier` are the fit parts of earlier states, oldest first."""
+    found = [Ailment(sentence, unsettles_rates=True) for sentence in _lost_brokers(state, earlier)]
+    if (placeless := _placeless(state, settings)) is not None:
+        found.append(Ailment(placeless, unsettles_rates=False))
+    if (moved := _moved_by_others(state, settings, earlier)) is not None:
+        found.append(Ailment(moved, unsettles_rates=True))
+    return tuple(found)
 
 
 def _lost_brokers(state: ClusterState, earlier: Sequence[ClusterState]) -> list[str]:
@@ -55,11 +67,11 @@ def _registered(state: ClusterState) -> set[str]:
 
 
 def _placeless(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
-    """The users' namespaces with bundles without an owner that no registered broker may serve."""
+    """The users' namespaces with bundles that have topics and no owner, and that no registered broker may serve."""
     if not state.isolation_policies or not state.brokers.available.any():
         return None
     facts, names = placement_facts(state, settings), state.namespaces.names
-    unowned = Counter(state.bundles.namespace[state.bundles.owner == NO_ROW].tolist())
+    unowned = Counter(state.bundles.namespace[(state.bundles.owner == NO_ROW) & state.may_have_topics].tolist())
     nowhere = [row for row in unowned if not is_pulsars_own(names[row]) and not policy_candidates(facts, row).any()]
     if not nowhere:
         return None
@@ -83,7 +95,13 @@ def _moved_by_others(
     before, now_ms = earlier[-1], state.captured_at_ms
     is_since_then = before.captured_at_ms >= now_ms - _LATELY_MS
     since_ms = before.captured_at_ms if is_since_then else now_ms - _LATELY_MS
-    number = sum(at_ms > since_ms and (is_since_then or at_ms != now_ms) for at_ms in state.users_unloads_at_ms)
+    lately = {
+        bundle
+        for bundle, at_ms in state.users_unloads_at_ms.items()
+        if at_ms > since_ms and (is_since_then or at_ms != now_ms)
+    }
+    owned = np.flatnonzero(before.bundles.owner != NO_ROW).tolist() if len(lately) >= _MANY else []
+    number = sum(before.bundle_name(row) in lately for row in owned)  # a new bundle was assigned, not unloaded
     if settings.load_balancer_enabled and settings.load_balancer_shedding_enabled:
         if state.leader_unloads is None or before.leader_unloads is None or _leader(state) != _leader(before):
             return None
@@ -92,11 +110,14 @@ def _moved_by_others(
         return None
     when = f"since snapshot {before.snapshot}" if is_since_then else "in the five minutes before this snapshot"
     return (
-        f"{count(number, 'bundle')} were unloaded {when}, and not by Pulsar's own balancer: a script, another tool, a "
-        "plan under way or a restart moves them. Find out which before you apply a plan: owners and rates change "
+        f"{count(number, 'bundle')} were unloaded {when}, and not by Pulsar's own balancer but by a plan, a restart, a "
+        "script or another tool. Unless you know which, find out before you apply a plan: owners and rates change "
         "meanwhile."
     )
 
 
-def _leader(state: ClusterState) -> str | None:
-    return None if state.leader == NO_ROW else state.brokers.ids[state.leader]
+def _leader(state: ClusterState) -> tuple[str, int] | None:
+    """Who counts the unloads, and since when; it counts anew after a start."""
+    if state.leader == NO_ROW:
+        return None
+    return state.brokers.ids[state.leader], int(state.brokers.started_at_ms[state.leader])

@@ -63,6 +63,7 @@ def uneven_sentence(
     only_splits: bool = False,
     lowest_ratio: float | None = None,
     lowest_split_ratio: float | None = None,
+    lowest_of_each: Floats | None = None,
     floor_ratio: float = 0.0,
     hot: Sequence[HotTopic] = (),
 ) -> str | None:
@@ -70,8 +71,8 @@ def uneven_sentence(
 
     `only_splits`: or if all that is advised is to split bundles. `lowest_ratio`: the usage below which no moves of
     whole bundles bring the busiest broker; `lowest_split_ratio`: the one below which no moves of parts bring it;
-    `floor_ratio`: the difference that says nothing. `hot`: the topics that need more than a fair share alone, the
-    hottest first.
+    `lowest_of_each`: the one below which none brings each broker; `floor_ratio`: the difference that says nothing.
+    `hot`: the topics that need more than a fair share alone, the hottest first.
 
     It is uneven if that broker is overloaded, or above the mean by more than
     `loadBalancerBrokerThresholdShedderPercentage`, as Pulsar's default shedder up to 5.0 has it. Nothing can be done
@@ -112,9 +113,12 @@ def uneven_sentence(
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
     lowest_seen = float(known.max()) - max(floor_ratio, ROUNDING_RATIO)
-    if lowest_split_ratio is not None and lowest_split_ratio >= lowest_seen:
+    stuck = np.zeros(len(state.brokers), dtype=np.bool_) if lowest_of_each is None else lowest_of_each >= lowest_seen
+    # Beside one that nothing lowers, the busiest broker may well become less busy, though the highest usage stays.
+    can_fall = bool(stuck[rows].any()) and not stuck[busiest]
+    if lowest_split_ratio is not None and lowest_split_ratio >= lowest_seen and not can_fall:
         return f"{is_above}: no moves and no splits lower it by more than noise."
-    is_at_bound = lowest_ratio is not None and lowest_ratio >= lowest_seen
+    is_at_bound = lowest_ratio is not None and lowest_ratio >= lowest_seen and not can_fall
     names = frozenset(map(state.bundle_name, movable))
     of_it = (
         one

@@ -28,6 +28,7 @@ from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_fir
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
+from pulsar_advisor.planning.advice.ailments import Ailment
 from pulsar_advisor.planning.advice.capacity import unknown_network
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.headline import highest_on_the_way
@@ -50,6 +51,12 @@ _GOES_WITH: Final = {CPU: "messages", BANDWIDTH_IN: "inbound bytes", BANDWIDTH_O
 """What a resource follows, by its column; the others stay with the broker."""
 
 
+_NO_SPLITS: Final = (
+    "No split is proposed meanwhile: it can't be undone, and rates are also those of clients that come back and catch "
+    "up."
+)
+
+
 @dataclass(frozen=True)
 class Finding:
     """One sentence for an operator."""
@@ -67,7 +74,7 @@ def findings(
     judged: Coverage,
     hot: Sequence[HotTopic],
     base: BaseLoad,
-    ails: Sequence[str] = (),
+    ails: Sequence[Ailment] = (),
     earlier: Sequence[ClusterState] = (),
     advised: Plan | None = None,
 ) -> tuple[Finding, ...]:
@@ -84,7 +91,7 @@ def findings(
     fit = fit_part(state)
     if "topic_traffic" in state.missing:
         found.append(_no_topics_read(fit))
-    found += [Finding("warning", ailment) for ailment in ails]
+    found += [Finding("warning", ailment.sentence) for ailment in ails]
     if (restarted := _restarted(state, earlier)) is not None:
         found.append(restarted)
     if (above := _above_limits(fit)) is not None:
@@ -107,7 +114,9 @@ def findings(
     splits = [step for plan in plans for step in plan.executable_steps if step.action == "split"]
     if refused:
         found.append(Finding("warning", refused[0].sentence))
-    elif not ails:  # splits can't be undone, and an ailing cluster's rates are also of clients that come back
+    elif any(ailment.unsettles_rates for ailment in ails):
+        found += [Finding("info", _NO_SPLITS)] * bool(splits)
+    else:
         found += _splits(splits, fit, settings)
     if (averages := _averages(fit)) is not None:
         found.append(averages)

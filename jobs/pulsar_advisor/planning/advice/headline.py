@@ -73,7 +73,7 @@ def _why_nothing(scores: Sequence[Score], floor_ratio: float, overloading: str, 
     if undirected and any(row.unloads for row in scores):
         return "what a plan brings isn't known, as this load manager chooses where each unloaded bundle goes."
     if overloading:
-        return f"each plan that lowers the busiest broker overloads one on the way, as {overloading}."
+        return f"each worthwhile plan overloads a broker on the way, as {overloading}."
     if any(is_worthwhile(row, 0.0) for row in scores):
         return (
             f"no strategy lowers the busiest broker by more than {points(floor_ratio)}, and figures differ that much "

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState, Integers
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState
 
 STATISTICS_S: Final = 75
 """How long a new owner may report no topics of a bundle: until its next statistics pass (60 s by default)."""
@@ -18,7 +18,7 @@ def may_have_arrived(state: ClusterState, history: Sequence[ClusterState]) -> Bo
 
     A bundle is idle if the same owner had it a whole statistics pass earlier, with no topic loaded then either.
     """
-    may = _quiet(state) & _has_topics(state)
+    may = _quiet(state) & state.may_have_topics
     owners = {state.bundle_name(row): _owner(state, row) for row in np.flatnonzero(may).tolist()}
     idle = set[str]()
     for earlier in history:
@@ -33,14 +33,6 @@ def may_have_arrived(state: ClusterState, history: Sequence[ClusterState]) -> Bo
 def _quiet(state: ClusterState) -> Booleans:
     quiet: Booleans = (state.bundles.owner != NO_ROW) & (state.bundles.topics <= 0)
     return quiet
-
-
-def _has_topics(state: ClusterState) -> Booleans:
-    """Per bundle, whether it may have topics: some are known by name, or the list of its namespace is incomplete."""
-    of: Integers = state.topics.bundle[state.topics.bundle != NO_ROW]
-    listed = np.array([state.lists_topics(row) for row in range(len(state.namespaces))], dtype=np.bool_)
-    has: Booleans = (np.bincount(of, minlength=len(state.bundles)) > 0) | ~listed[state.bundles.namespace]
-    return has
 
 
 def _owner(state: ClusterState, row: int) -> str:

@@ -26,15 +26,12 @@ def lowest_maximum(
     `base_cpu` is the base of all brokers: the bound holds if that is right. Unless bundles stay `whole`, the bound is
     the lower one that holds for plans that split them too.
     """
-    brokers, bundles = state.brokers, state.bundles
+    brokers = state.brokers
     available = np.flatnonzero(brokers.available)
     if not len(available):
         return None
-    moving = np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW) & brokers.available[bundles.owner])
-    owner = bundles.owner[moving]
-    needs = usage_that_moves(state, base_cpu, bundles.traffic[moving], owner)
-    sums = np.column_stack([np.bincount(owner, weights=need, minlength=len(brokers)) for need in needs.T])
-    stays = (np.nan_to_num(brokers.usage, posinf=0.0, neginf=0.0) - sums)[available]
+    needs, stays = _needs(state, base_cpu)
+    stays = stays[available]
     bounds = [float(weighted_maximum(stays, brokers.limit[available], settings).max())]
     for resource in range(len(RESOURCES)):
         share = _share_of_one_unit(state, settings, resource)[available]
@@ -42,9 +39,26 @@ def lowest_maximum(
             continue  # a broker without a limit takes any amount
         fixed = stays[:, resource] * share
         bounds.append(level(fixed, share, float(needs[:, resource].sum())))
-        if whole and len(moving):
+        if whole and len(needs):
             bounds.append(float((fixed + float(needs[:, resource].max()) * share).min()))
     return max(bounds)
+
+
+@np.errstate(all="ignore")
+def lowest_of_each(state: ClusterState, settings: LoadBalancerSettings, base_cpu: Floats) -> Floats:
+    """(n,): no moves of bundles or their parts bring a broker below this usage (ratio), even without any bundle."""
+    _, stays = _needs(state, base_cpu)
+    return weighted_maximum(stays, state.brokers.limit, settings)
+
+
+def _needs(state: ClusterState, base_cpu: Floats) -> tuple[Floats, Floats]:
+    """(m, 5) and (n, 5): what the bundles of available brokers take along, and what stays on each broker."""
+    brokers, bundles = state.brokers, state.bundles
+    moving = np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW) & brokers.available[bundles.owner])
+    owner = bundles.owner[moving]
+    needs = usage_that_moves(state, base_cpu, bundles.traffic[moving], owner)
+    sums = np.column_stack([np.bincount(owner, weights=need, minlength=len(brokers)) for need in needs.T])
+    return needs, np.nan_to_num(brokers.usage, posinf=0.0, neginf=0.0) - sums
 
 
 def _share_of_one_unit(state: ClusterState, settings: LoadBalancerSettings, resource: int) -> Floats:

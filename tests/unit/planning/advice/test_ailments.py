@@ -1,20 +1,26 @@
 """What ails a cluster, and what is no ailment."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster.cluster_state import Brokers, ClusterState, IsolationPolicy
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Brokers, ClusterState, IsolationPolicy
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.planning.advice.ailments import ailments
+from pulsar_advisor.planning.advice import ailments as module
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 MINUTE_MS = 60_000
 EARLIER = "20261129T141952Z"
 OFF = {"loadBalancerSheddingEnabled": "false"}
+
+
+def ailments(
+    state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState] = ()
+) -> tuple[str, ...]:
+    return tuple(ailment.sentence for ailment in module.ailments(state, settings, earlier))
 
 
 def registered(state: ClusterState, ids: tuple[str, str, str], snapshot: str = EARLIER) -> ClusterState:
@@ -55,14 +61,18 @@ def test_no_broker_is_called_gone_that_was_not_registered_before_or_if_none_is_k
     assert ailments(state, settings.values, [then]) == ()
 
 
-def test_a_namespace_that_no_broker_may_serve_is_named(state: ClusterState, settings: ResolvedSettings) -> None:
+def test_a_namespace_with_topics_that_no_broker_may_serve_is_named(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
     policies = tuple(
         IsolationPolicy(name, (f"t/{name}",), (broker,), (), 1, 80) for name, broker in (("unowned", "z"), ("hot", "a"))
     )
-    assert ailments(replace(state, isolation_policies=policies), settings.values) == (
+    isolated = replace(state, isolation_policies=policies)
+    assert ailments(replace(isolated, unlisted_namespaces=frozenset({"t/unowned"})), settings.values) == (
         "Isolation policies allow t/unowned on no registered broker: 1 bundle without an owner can't be assigned, and "
         "clients can't reach its topics. Correct the policy, or bring its brokers back.",
     )
+    assert ailments(isolated, settings.values) == ()
 
 
 def test_no_topics_are_called_out_of_reach_whose_bundles_have_owners(
@@ -77,8 +87,10 @@ def unloaded(*minutes_ago: float, own: int | None = 0) -> ClusterState:
     its leader counts `own` unloads.
     """
     brokers = [BrokerRow("a:8080", cpu=(100.0, 400.0)), BrokerRow("b:8080", cpu=(100.0, 400.0))]
-    state = cluster_state(brokers, [BundleRow("t/n", WHOLE, "a:8080")])
-    unloads = tuple(round(state.captured_at_ms - ago * MINUTE_MS) for ago in minutes_ago)
+    state = cluster_state(brokers, [BundleRow(f"t/n{row}", WHOLE, "a:8080") for row in range(len(minutes_ago))])
+    unloads = {
+        state.bundle_name(row): round(state.captured_at_ms - ago * MINUTE_MS) for row, ago in enumerate(minutes_ago)
+    }
     return replace(state, leader_unloads=own, users_unloads_at_ms=unloads)
 
 
@@ -95,8 +107,8 @@ def values(dynamic: Mapping[str, str]) -> LoadBalancerSettings:
 def test_bundles_that_something_else_moves_are_counted_since_the_last_snapshot_or_in_five_minutes() -> None:
     storm = unloaded(0.1, 0.5, 1, 2, 3, 4, 5.5)
     said = (
-        "{} bundles were unloaded {}, and not by Pulsar's own balancer: a script, another tool, a plan under way or a "
-        "restart moves them. Find out which before you apply a plan: owners and rates change meanwhile."
+        "{} bundles were unloaded {}, and not by Pulsar's own balancer but by a plan, a restart, a script or another "
+        "tool. Unless you know which, find out before you apply a plan: owners and rates change meanwhile."
     )
     assert ailments(storm, values(OFF), [before(storm, 3.5)]) == (said.format(5, f"since snapshot {EARLIER}"),)
     assert ailments(storm, values(OFF), [before(storm, 20)]) == (
@@ -119,6 +131,21 @@ def test_a_few_unloads_or_old_ones_or_those_of_pulsar_are_no_ailment(
     state: ClusterState, minutes: float, dynamic: Mapping[str, str]
 ) -> None:
     assert ailments(state, values(dynamic), [before(state, minutes)]) == ()
+
+
+def test_a_leader_that_counts_anew_after_a_restart_hides_nothing_and_adds_nothing() -> None:
+    storm = unloaded(1, 1, 1, 1, 1, own=0)
+    then = before(storm, 3)
+    then.brokers.started_at_ms[:] = 1_000
+    restarted = replace(storm, leader=0, brokers=replace(storm.brokers, started_at_ms=np.array([2_000, 1_000])))
+    assert ailments(restarted, values({}), [replace(then, leader=0, leader_unloads=500)]) == ()
+
+
+def test_new_bundles_were_assigned_and_not_unloaded() -> None:
+    new = unloaded(1, 1, 1, 1, 1)
+    then = before(new, 3)
+    then = replace(then, bundles=replace(then.bundles, owner=np.full(5, NO_ROW)))
+    assert ailments(new, values(OFF), [then]) == ()
 
 
 def test_that_bundles_leave_a_broker_that_has_gone_is_no_ailment_of_its_own() -> None:

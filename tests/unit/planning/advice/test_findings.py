@@ -82,7 +82,7 @@ def test_beside_a_broker_without_bundles_that_was_set_aside_none_is_called_the_b
 def test_what_ails_the_cluster_comes_first(state: ClusterState, settings: ResolvedSettings) -> None:
     state.brokers.report_updated_at_ms[1] = 0
     (ailment,) = ailments(state, settings.values)
-    assert findings(state, settings)[0] == Finding("warning", ailment)
+    assert findings(state, settings)[0] == Finding("warning", ailment.sentence)
 
 
 def test_brokers_that_have_restarted_since_the_last_snapshot_are_named(
