@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from harness import sensor
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.load import running_load
@@ -39,8 +40,10 @@ NOWHERE = "drills/nowhere"
 def healthy(
     cluster_to_drill: LiveCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Operator, Screen]]:
-    with running_load(cluster_to_drill, "gentle"):
-        operator = Operator(cluster_to_drill, tmp_path_factory.mktemp("drills"))
+    with running_load(cluster_to_drill, "gentle") as load:
+        admin, operator = cluster_to_drill.admin, Operator(cluster_to_drill, tmp_path_factory.mktemp("drills"))
+        # Half of what goes in and out: at least one pass of every broker's statistics.
+        wait(lambda: sum(sensor.messages_per_s(admin, url) for url in admin.urls) > load.messages_per_s)
         yield operator, operator.look()
 
 
