@@ -292,8 +292,8 @@ def test_apply_counts_what_airflow_vouches_for_and_lifts_no_pause_unless_it_may(
 
 @pytest.mark.parametrize(
     ("try_number", "max_tries", "kept", "may_take"),
-    [(1, 2, None, None), (2, 2, None, (0, 0)), (2, 2, [4, 1], (4, 1)), (2, 3, [4, 1], None)],
-    ids=["first", "retry of one that held no run", "retry", "cleared by a person"],
+    [(1, 2, None, None), (2, 2, [0, 0], (0, 0)), (2, 2, None, None), (2, 2, [4, 1], (4, 1)), (2, 3, [4, 1], None)],
+    ids=["first", "retry of one that held no run", "retry of an earlier release's", "retry", "cleared by a person"],
 )
 def test_a_retry_goes_on_with_what_an_earlier_try_held_and_says_what_it_holds(
     try_number: int, max_tries: int, kept: list[int] | None, may_take: Hold | None, monkeypatch: pytest.MonkeyPatch
@@ -322,6 +322,17 @@ def test_a_retry_goes_on_with_what_an_earlier_try_held_and_says_what_it_holds(
     with pytest.raises(Refused):
         operator.execute({"ti": ti, "task_state_store": state})
     assert (asked, store["held"], pushed) == ([may_take], [4, 2], {"held": [4, 2]})
+
+
+def test_a_first_try_says_that_it_holds_no_run_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    operator, store, pushed = apply_operator(), dict[str, object](), dict[str, object]()
+    monkeypatch.setattr(operator, "_require_nobody_at_it", lambda: None)
+    monkeypatch.setattr(operator, "_carried_out", lambda *_: None)
+    state = SimpleNamespace(get=store.get, set=lambda key, value: store.update({key: value}))
+    ti = SimpleNamespace(try_number=1, max_tries=2, task=SimpleNamespace(retries=2))
+    ti.xcom_push = lambda key, value: pushed.update({key: value})
+    operator.execute({"ti": ti, "task_state_store": state})
+    assert (store["held"], pushed["held"]) == ([0, 0], [0, 0])
 
 
 @pytest.mark.full

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _CLEARED_AT: Final = "cleared_at"
 _BEGUN: Final = "begun"
 """Keys in the task's state store, which its later tries see."""
+_OF_NO_RUN: Final = [0, 0]
+"""A `Hold` that nobody has."""
 
 
 class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
@@ -110,7 +112,10 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             self._require_nobody_at_it()
         kept.set(_BEGUN, value=True)
         show_begun(self, context)
-        if held := kept.get(HELD):  # Airflow has removed what an earlier try said
+        held = kept.get(HELD)
+        if held is None and not is_retried(context):  # so that none is what earlier releases said
+            kept.set(HELD, held := _OF_NO_RUN)
+        if held is not None:  # Airflow has removed what an earlier try said
             context["ti"].xcom_push(key=HELD, value=held)
         try:
             return self._carried_out(context, None)
@@ -239,11 +244,11 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
 
 def _held_before(context: Context) -> Hold | None:
-    """What an earlier try held last, of no run if none did; None in a try that a person began: it may take any."""
-    if not is_retried(context):
-        return None
-    run, lease = context["task_state_store"].get(HELD) or (0, 0)
-    return run, lease
+    """What an earlier try held last, of no run if none did. None in a try that may take any: that a person began, or
+    after one of an earlier release, which didn't say.
+    """
+    held = context["task_state_store"].get(HELD) if is_retried(context) else None
+    return None if held is None else (held[0], held[1])
 
 
 def _began(context: Context) -> datetime:

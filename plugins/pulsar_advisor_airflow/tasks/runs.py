@@ -32,10 +32,10 @@ def has_begun() -> bool:
     return any(_said_above(BEGUN))
 
 
-def last_held() -> Hold:
-    """What that task held last; of no run if it never held one."""
-    run, lease = next(filter(None, _said_above(HELD)), (0, 0))
-    return run, lease
+def last_held() -> Hold | None:
+    """What that task held last, of no run if it never held one; None if it doesn't say, as in earlier releases."""
+    held = next(filter(None, _said_above(HELD)), None)
+    return None if held is None else (held[0], held[1])
 
 
 def _said_above(key: str) -> Sequence[Any]:

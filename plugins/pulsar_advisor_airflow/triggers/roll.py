@@ -82,10 +82,10 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
             with opened_ledger(Root(self.root, self.cluster)) as ledger:
                 plan = recorded_plan(ledger, self.digest)
                 why = waits_for(ledger, plan)
-                status = status_of(ledger, plan)
-            looks = self._is_time_to_look() and status.restart is not None
+                status = status_of(ledger, plan) if self._is_time_to_look() else None
+            looks = status is not None and status.restart is not None
             self._why_filling = self._why_balancer_is_on(plan.identity.cluster_name) if looks else None
-            self._drained_by = drained_by(status)
+            self._drained_by = None if status is None else drained_by(status)
             return None if self._why_filling else why
         except AdvisorError as error:
             return str(error)
