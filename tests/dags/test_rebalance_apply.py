@@ -175,6 +175,16 @@ def apply_operator(root: str = "/root", digest: str = "sha256:0") -> Any:
     )
 
 
+def task_instance(try_number: int, max_tries: int, pushed: dict[str, object]) -> SimpleNamespace:
+    """One of a task with two retries, which says something in `pushed`."""
+    return SimpleNamespace(
+        try_number=try_number,
+        max_tries=max_tries,
+        task=SimpleNamespace(retries=2),
+        xcom_push=lambda key, value: pushed.update({key: value}),
+    )
+
+
 @pytest.mark.parametrize(
     ("try_number", "max_tries", "lifts"),
     [(1, 2, True), (2, 2, False), (2, 3, True)],
@@ -191,7 +201,7 @@ def test_only_a_try_that_a_person_began_lifts_a_pause(
         raise Refused("that is all")
 
     monkeypatch.setattr(operator, "_run", run)
-    this_try = SimpleNamespace(try_number=try_number, max_tries=max_tries, task=SimpleNamespace(retries=2))
+    this_try = task_instance(try_number, max_tries, {})
     with pytest.raises(Refused):
         operator.go_on({"ti": this_try}, {"waited": as_json(Parking("pause", 60))})
     assert lifted == [lifts]
@@ -214,7 +224,7 @@ def test_apply_asks_whether_another_carries_the_plan_out_until_it_has_begun(
     monkeypatch.setattr(apply, "show_begun", lambda *_: None)
     store: dict[str, object] = {"begun": True} if has_begun else {}
     kept = SimpleNamespace(get=store.get, set=lambda key, value: store.update({key: value}))
-    this_try = SimpleNamespace(try_number=try_number, max_tries=max_tries, task=SimpleNamespace(retries=2))
+    this_try = task_instance(try_number, max_tries, {})
     operator.execute({"ti": this_try, "task_state_store": kept})
     assert (bool(asked), store) == (asks, {"begun": True})
 
@@ -313,12 +323,7 @@ def test_a_retry_goes_on_with_what_an_earlier_try_held_and_says_what_it_holds(
     monkeypatch.setattr(apply, "show_begun", lambda *_: None)
     store, pushed = {"held": kept} if kept else {}, dict[str, object]()
     state = SimpleNamespace(get=store.get, set=lambda key, value: store.update({key: value}))
-    ti = SimpleNamespace(
-        try_number=try_number,
-        max_tries=max_tries,
-        task=SimpleNamespace(retries=2),
-        xcom_push=lambda key, value: pushed.update({key: value}),
-    )
+    ti = task_instance(try_number, max_tries, pushed)
     with pytest.raises(Refused):
         operator.execute({"ti": ti, "task_state_store": state})
     assert (asked, store["held"], pushed) == ([may_take], [4, 2], {"held": [4, 2]})
@@ -329,9 +334,7 @@ def test_a_first_try_says_that_it_holds_no_run_yet(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(operator, "_require_nobody_at_it", lambda: None)
     monkeypatch.setattr(operator, "_carried_out", lambda *_: None)
     state = SimpleNamespace(get=store.get, set=lambda key, value: store.update({key: value}))
-    ti = SimpleNamespace(try_number=1, max_tries=2, task=SimpleNamespace(retries=2))
-    ti.xcom_push = lambda key, value: pushed.update({key: value})
-    operator.execute({"ti": ti, "task_state_store": state})
+    operator.execute({"ti": task_instance(1, 2, pushed), "task_state_store": state})
     assert (store["held"], pushed["held"]) == ([0, 0], [0, 0])
 
 
