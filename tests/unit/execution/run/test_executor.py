@@ -18,7 +18,7 @@ from pulsar_advisor.execution.run.executor import _topic_to_look_up
 from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans import plan as plans
+from pulsar_advisor.model.plans import sealed as plans
 from pulsar_advisor.model.plans.plan import Step, StepPrediction
 from pulsar_advisor.model.plans.sealed import digest_of, seal
 from unit.execution.actors import approved, carried_out, killed_at_work, run, states
