@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from pulsar_advisor.model.cluster.cluster_state import CPU, DIRECT_MEMORY, ClusterState, IsolationPolicy
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
@@ -103,6 +105,15 @@ def test_where_no_moves_of_whole_bundles_lower_it_no_moves_are_looked_for(
     assert "`split`" in str(uneven_sentence(state, settings.values, lowest_ratio=0.88, floor_ratio=0.03))
     found = uneven_sentence(state, settings.values, lowest_ratio=0.88, lowest_split_ratio=0.88, floor_ratio=0.03)
     assert str(found).endswith("threshold of 85%: no moves and no splits lower it by more than noise.")
+
+
+def test_beside_a_broker_that_nothing_lowers_the_busiest_may_be_relieved(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    bounds = {"lowest_ratio": 0.89, "lowest_split_ratio": 0.89, "floor_ratio": 0.03}
+    for stuck, said in (((0.2, 0.89), "`relieve a:8080`"), ((0.89, 0.2), "no moves and no splits lower it")):
+        of_each = np.array([*stuck, *[0.2] * (len(state.brokers) - 2)])
+        assert said in str(uneven_sentence(state, settings.values, **bounds, lowest_of_each=of_each))
 
 
 HOT = (
