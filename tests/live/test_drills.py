@@ -85,6 +85,8 @@ def test_of_a_cluster_in_health_nothing_is_said_to_ail(healthy: tuple[Operator, 
 def test_namespaces_without_a_broker_by_their_isolation_policy_are_named_first(operator: Operator) -> None:
     admin = operator.cluster.admin
     divide(operator.cluster, NOWHERE, 2)
+    for number in range(8):
+        admin.write("PUT", f"/persistent/{NOWHERE}/topic-{number}")
     policy = {
         "namespaces": [NOWHERE],
         "primary": ["retired-.*"],

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.text.some_of import count, some_of
@@ -68,19 +68,40 @@ def _registered(state: ClusterState) -> set[str]:
 
 def _placeless(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
     """The users' namespaces with bundles that have topics and no owner, and that no registered broker may serve."""
-    if not state.isolation_policies or not state.brokers.available.any():
-        return None
-    facts, names = placement_facts(state, settings), state.namespaces.names
-    unowned = Counter(state.bundles.namespace[(state.bundles.owner == NO_ROW) & state.may_have_topics].tolist())
-    nowhere = [row for row in unowned if not is_pulsars_own(names[row]) and not policy_candidates(facts, row).any()]
+    nowhere = _nowhere(state, settings, state.may_have_topics)
     if not nowhere:
         return None
-    number = sum(unowned[row] for row in nowhere)
+    number = sum(nowhere.values())
     return (
-        f"Isolation policies allow {some_of([names[row] for row in nowhere])} on no registered broker: "
-        f"{count(number, 'bundle')} without an owner can't be assigned, and clients can't reach "
-        f"{'its' if number == 1 else 'their'} topics. Correct the policy, or bring its brokers back."
+        f"Isolation policies allow {some_of(nowhere)} on no registered broker: {count(number, 'bundle')} without an "
+        f"owner can't be assigned, and clients can't reach {'its' if number == 1 else 'their'} topics. Correct the "
+        "policy, or bring its brokers back."
     )
+
+
+def unused(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
+    """The same of namespaces that have no topics: perhaps nobody misses them."""
+    nowhere = _nowhere(state, settings, np.ones(len(state.bundles), dtype=np.bool_))
+    found = nowhere.keys() - _nowhere(state, settings, state.may_have_topics).keys()
+    if not found:
+        return None
+    return (
+        f"Isolation policies allow {some_of(found)} on no registered broker: no client can create topics there. "
+        "Correct the policy, or bring its brokers back."
+    )
+
+
+def _nowhere(state: ClusterState, settings: LoadBalancerSettings, bundles: Booleans) -> dict[str, int]:
+    """The users' namespaces that no registered broker may serve, with how many of these bundles have no owner."""
+    if not state.isolation_policies or not state.brokers.available.any():
+        return {}
+    facts, names = placement_facts(state, settings), state.namespaces.names
+    unowned = Counter(state.bundles.namespace[(state.bundles.owner == NO_ROW) & bundles].tolist())
+    return {
+        names[row]: number
+        for row, number in unowned.items()
+        if not is_pulsars_own(names[row]) and not policy_candidates(facts, row).any()
+    }
 
 
 def _moved_by_others(

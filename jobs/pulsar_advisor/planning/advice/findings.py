@@ -28,7 +28,7 @@ from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_fir
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
-from pulsar_advisor.planning.advice.ailments import Ailment
+from pulsar_advisor.planning.advice.ailments import Ailment, unused
 from pulsar_advisor.planning.advice.capacity import unknown_network
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.headline import highest_on_the_way
@@ -104,6 +104,8 @@ def findings(
         found.append(peak)
     if (unknown := unknown_network(fit)) is not None:
         found.append(Finding("warning", unknown))
+    if (nowhere := unused(state, settings)) is not None:
+        found.append(Finding("warning", nowhere))
     if (forbidden := _forbidden(fit, settings)) is not None:
         found.append(forbidden)
     found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
