@@ -26,7 +26,7 @@ from live.first_screen import Operator, Screen
 from live.plans import divide, ranges_of
 from live.starting import with_cpu_skew
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.live, pytest.mark.full]
 
 REGISTERED_S = 90
 """ZooKeeper forgets a broker after 30 s without it."""
