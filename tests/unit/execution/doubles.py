@@ -50,7 +50,7 @@ class FakeTime:
         return self.ms + int(self.set_ahead_s * 1000)
 
     def pass_s(self, seconds: float) -> None:
-        self.ms += round(seconds * 1000)
+        self.ms += max(round(seconds * 1000), seconds > 0)  # some time passes even in the shortest sleep
 
     @property
     def clock(self) -> Clock:
