@@ -31,7 +31,7 @@ from pulsar_advisor.planning.plans.planned_settings import planned_settings, set
 from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.hot_topics import HotTopic, hot_topics
-from pulsar_advisor.planning.usage.lower_bound import lowest_maximum, lowest_of_each
+from pulsar_advisor.planning.usage.lower_bound import lowest_usage
 from pulsar_advisor.planning.usage.model_errors import model_errors
 from pulsar_advisor.planning.usage.noise import noise_floor
 from pulsar_advisor.recommendation.balancing import balancing
@@ -69,7 +69,7 @@ def recommendation(
     # A roll keeps the balancer off until its last turn, and its plan is the first one.
     is_roll = advised_plan is not None and advised_plan.shedder == ROLL
     foresight = by_own if is_roll or advised_plan is None else alone.foresight(advised_plan)
-    lowest_ratio = lowest_maximum(settled, settings.values, base.likely)
+    lowest = lowest_usage(settled, settings.values, base.likely)
     hot = hot_topics(settled, settings.values, base)
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
@@ -90,9 +90,7 @@ def recommendation(
                 settings.values,
                 request.limits.exclude_brokers,
                 only_splits=advised_plan is not None and not advised_plan.unloads,
-                lowest_ratio=lowest_ratio,
-                lowest_split_ratio=lowest_maximum(settled, settings.values, base.likely, whole=False),
-                lowest_of_each=lowest_of_each(settled, settings.values, base.likely),
+                lowest=lowest,
                 floor_ratio=floor.ratio,
                 hot=hot,
             ),
@@ -126,7 +124,7 @@ def recommendation(
         foresight=foresight,
         noise_floor=floor,
         model_errors=model_errors([*earlier, fit]),
-        lowest_maximum_ratio=lowest_ratio,
+        lowest_maximum_ratio=None if lowest is None else lowest.by_bundles,
         trials=alone.tried,
         options=options,
         settings=planned_settings(settings, keys),

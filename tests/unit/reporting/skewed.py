@@ -36,7 +36,7 @@ from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.planning.proposals.configured import Configured
 from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
+from pulsar_advisor.planning.usage.lower_bound import lowest_usage
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 from pulsar_advisor.reporting.combinations import shown_combination
 from pulsar_advisor.reporting.page import ReportPage, build_page
@@ -193,6 +193,7 @@ def recommendation_of(
     ratios = usage_ratios(state.brokers, settings)
     now = (float(ratios.max()), float(ratios.std()))
     overloaded = settings.overloaded_ratio
+    lowest = lowest_usage(state, settings, base_load(state).likely)
     options = ranked_options(scores, own, [], DEFAULT_RATIO, now, overloaded)
     return Recommendation(
         cluster="test",
@@ -208,7 +209,7 @@ def recommendation_of(
             ),
         ),
         findings=tuple(Finding(severity, sentence) for severity, sentence in findings),
-        lowest_maximum_ratio=lowest_maximum(state, settings, base_load(state).likely),
+        lowest_maximum_ratio=None if lowest is None else lowest.by_bundles,
         options=options,
         coverage=Coverage(judged_ratio=0.987, excluded_namespaces=("public/broken",), excluded_bundles=2),
     )

@@ -23,6 +23,7 @@ from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.requests.what_if import NIC_SPEED
 from pulsar_advisor.planning.usage.hot_topics import HotTopic
+from pulsar_advisor.planning.usage.lower_bound import LowestUsage
 
 
 def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | None:
@@ -61,18 +62,15 @@ def uneven_sentence(
     excluded: Collection[str] = (),
     *,
     only_splits: bool = False,
-    lowest_ratio: float | None = None,
-    lowest_split_ratio: float | None = None,
-    lowest_of_each: Floats | None = None,
+    lowest: LowestUsage | None = None,
     floor_ratio: float = 0.0,
     hot: Sequence[HotTopic] = (),
 ) -> str | None:
     """What can be done about the busiest available broker if no strategy acts; None if the load is even.
 
-    `only_splits`: or if all that is advised is to split bundles. `lowest_ratio`: the usage below which no moves of
-    whole bundles bring the busiest broker; `lowest_split_ratio`: the one below which no moves of parts bring it;
-    `lowest_of_each`: the one below which none brings each broker; `floor_ratio`: the difference that says nothing.
-    `hot`: the topics that need more than a fair share alone, the hottest first.
+    `only_splits`: or if all that is advised is to split bundles. `lowest`: the usage below which no moves bring
+    brokers; `floor_ratio`: the difference that says nothing. `hot`: the topics that need more than a fair share alone,
+    the hottest first.
 
     It is uneven if that broker is overloaded, or above the mean by more than
     `loadBalancerBrokerThresholdShedderPercentage`, as Pulsar's default shedder up to 5.0 has it. Nothing can be done
@@ -113,12 +111,11 @@ def uneven_sentence(
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
     lowest_seen = float(known.max()) - max(floor_ratio, ROUNDING_RATIO)
-    stuck = np.zeros(len(state.brokers), dtype=np.bool_) if lowest_of_each is None else lowest_of_each >= lowest_seen
-    # Beside one that nothing lowers, the busiest broker may well become less busy, though the highest usage stays.
-    can_fall = bool(stuck[rows].any()) and not stuck[busiest]
-    if lowest_split_ratio is not None and lowest_split_ratio >= lowest_seen and not can_fall:
-        return f"{is_above}: no moves and no splits lower it by more than noise."
-    is_at_bound = lowest_ratio is not None and lowest_ratio >= lowest_seen and not can_fall
+    is_at_bound = False
+    if lowest is not None and not _another_is_stuck(lowest.of_each[rows], lowest.of_each[busiest], lowest_seen):
+        if lowest.by_parts >= lowest_seen:
+            return f"{is_above}: no moves and no splits lower it by more than noise."
+        is_at_bound = lowest.by_bundles >= lowest_seen
     names = frozenset(map(state.bundle_name, movable))
     of_it = (
         one
@@ -133,6 +130,11 @@ def uneven_sentence(
         why = "no moves of whole bundles lower it by more than noise; " if is_at_bound else ""
         return f"{is_above}: {why}`split` looks for cuts whose parts move."
     return f"{is_above}: `{verb}{f' {broker}' * (verb == 'relieve')}` looks for moves that no strategy makes."
+
+
+def _another_is_stuck(lowest_of_each: Floats, lowest_of_busiest: float, lowest_seen: float) -> bool:
+    """Whether nothing lowers another broker than the busiest, which may itself fall though the highest usage stays."""
+    return bool((lowest_of_each >= lowest_seen).any()) and lowest_of_busiest < lowest_seen
 
 
 def _nor(others: Sequence[HotTopic]) -> str:

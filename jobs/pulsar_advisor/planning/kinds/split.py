@@ -29,7 +29,7 @@ from pulsar_advisor.planning.kinds.choosing import Choice, fewest_within, movabl
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Place, Room, Rows
 from pulsar_advisor.planning.proposals.executable import SPECIFIED_POSITIONS, why_never_split
 from pulsar_advisor.planning.proposals.proposal import Proposal
-from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
+from pulsar_advisor.planning.usage.lower_bound import lowest_usage
 from pulsar_advisor.planning.usage.scalable_topics import awaited_split
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, bundle_topics
 from pulsar_advisor.splitting.division import divided
@@ -79,9 +79,10 @@ class _Found:
 def propose(goal: Goal, room: Room) -> Proposal:
     """The splits and moves that bring every broker within the target of the goal; none if moves alone do."""
     target = target_of(goal, room)
-    least = lowest_maximum(room.state, room.settings, room.base.least, whole=False)
-    if least is not None and least > target:  # even if all CPU goes with the messages
-        why = f"even if load could be divided at will, the busiest broker would be at {least:.1%}, above {target:.1%}"
+    least = lowest_usage(room.state, room.settings, room.base.least)
+    if least is not None and least.by_parts > target:  # even if all CPU goes with the messages
+        at = f"{least.by_parts:.1%}, above {target:.1%}"
+        why = f"even if load could be divided at will, the busiest broker would be at {at}"
         return proposal(goal, room, [], {"target_ratio": target, "usage_ratio": room.highest_ratio()}, why_nothing=why)
     found = _found(room, target)
     highest, by_moves = room.highest_ratio(), found.by_moves.after.highest_ratio()

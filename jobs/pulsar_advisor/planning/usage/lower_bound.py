@@ -9,6 +9,8 @@ one broker must carry whole on top of what stays there.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, RESOURCES, ClusterState, Floats
@@ -17,48 +19,41 @@ from pulsar_advisor.model.load.base_load import usage_that_moves
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 
 
-@np.errstate(all="ignore")
-def lowest_maximum(
-    state: ClusterState, settings: LoadBalancerSettings, base_cpu: Floats, *, whole: bool = True
-) -> float | None:
-    """No moves of whole bundles bring the busiest available broker below this usage (ratio); None without a broker.
+@dataclass(frozen=True, eq=False)
+class LowestUsage:
+    """The usage (ratio) below which no moves bring brokers."""
 
-    `base_cpu` is the base of all brokers: the bound holds if that is right. Unless bundles stay `whole`, the bound is
-    the lower one that holds for plans that split them too.
-    """
-    brokers = state.brokers
+    by_bundles: float
+    """The busiest available broker, if bundles stay whole."""
+    by_parts: float
+    """The same for plans that split bundles, too."""
+    of_each: Floats
+    """(n,): each broker, even without any bundle."""
+
+
+@np.errstate(all="ignore")
+def lowest_usage(state: ClusterState, settings: LoadBalancerSettings, base_cpu: Floats) -> LowestUsage | None:
+    """The bounds, which hold if `base_cpu` is the base of all brokers; None without an available broker."""
+    brokers, bundles = state.brokers, state.bundles
     available = np.flatnonzero(brokers.available)
     if not len(available):
         return None
-    needs, stays = _needs(state, base_cpu)
-    stays = stays[available]
-    bounds = [float(weighted_maximum(stays, brokers.limit[available], settings).max())]
-    for resource in range(len(RESOURCES)):
-        share = _share_of_one_unit(state, settings, resource)[available]
-        if not (share > 0).all():
-            continue  # a broker without a limit takes any amount
-        fixed = stays[:, resource] * share
-        bounds.append(level(fixed, share, float(needs[:, resource].sum())))
-        if whole and len(needs):
-            bounds.append(float((fixed + float(needs[:, resource].max()) * share).min()))
-    return max(bounds)
-
-
-@np.errstate(all="ignore")
-def lowest_of_each(state: ClusterState, settings: LoadBalancerSettings, base_cpu: Floats) -> Floats:
-    """(n,): no moves of bundles or their parts bring a broker below this usage (ratio), even without any bundle."""
-    _, stays = _needs(state, base_cpu)
-    return weighted_maximum(stays, state.brokers.limit, settings)
-
-
-def _needs(state: ClusterState, base_cpu: Floats) -> tuple[Floats, Floats]:
-    """(m, 5) and (n, 5): what the bundles of available brokers take along, and what stays on each broker."""
-    brokers, bundles = state.brokers, state.bundles
     moving = np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW) & brokers.available[bundles.owner])
     owner = bundles.owner[moving]
     needs = usage_that_moves(state, base_cpu, bundles.traffic[moving], owner)
     sums = np.column_stack([np.bincount(owner, weights=need, minlength=len(brokers)) for need in needs.T])
-    return needs, np.nan_to_num(brokers.usage, posinf=0.0, neginf=0.0) - sums
+    stays = np.nan_to_num(brokers.usage, posinf=0.0, neginf=0.0) - sums
+    of_each = weighted_maximum(stays, brokers.limit, settings)
+    by_parts, by_bundles = [float(of_each[available].max())], list[float]()
+    for resource in range(len(RESOURCES)):
+        share = _share_of_one_unit(state, settings, resource)[available]
+        if not (share > 0).all():
+            continue  # a broker without a limit takes any amount
+        fixed = stays[available, resource] * share
+        by_parts.append(level(fixed, share, float(needs[:, resource].sum())))
+        if len(moving):
+            by_bundles.append(float((fixed + float(needs[:, resource].max()) * share).min()))
+    return LowestUsage(max(by_parts + by_bundles), max(by_parts), of_each)
 
 
 def _share_of_one_unit(state: ClusterState, settings: LoadBalancerSettings, resource: int) -> Floats:

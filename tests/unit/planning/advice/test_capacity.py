@@ -10,6 +10,12 @@ from pulsar_advisor.model.cluster.cluster_state import CPU, DIRECT_MEMORY, Clust
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
 from pulsar_advisor.planning.usage.hot_topics import HotTopic
+from pulsar_advisor.planning.usage.lower_bound import LowestUsage
+
+
+def at(state: ClusterState, by_bundles: float, by_parts: float = 0.0) -> LowestUsage:
+    """Bounds of a cluster whose brokers keep nothing if their bundles leave."""
+    return LowestUsage(by_bundles, by_parts, np.zeros(len(state.brokers)))
 
 
 def test_of_an_overloaded_broker_the_goal_that_may_help_is_named(
@@ -97,23 +103,23 @@ def test_far_above_the_mean_the_goal_that_may_help_is_named(state: ClusterState,
 def test_where_no_moves_of_whole_bundles_lower_it_no_moves_are_looked_for(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
-    found = uneven_sentence(state, settings.values, lowest_ratio=0.9)
+    found = uneven_sentence(state, settings.values, lowest=at(state, 0.9))
     assert str(found).endswith(
         ": no moves of whole bundles lower it by more than noise; `split` looks for cuts whose parts move."
     )
-    assert "relieve" in str(uneven_sentence(state, settings.values, lowest_ratio=0.88))
-    assert "`split`" in str(uneven_sentence(state, settings.values, lowest_ratio=0.88, floor_ratio=0.03))
-    found = uneven_sentence(state, settings.values, lowest_ratio=0.88, lowest_split_ratio=0.88, floor_ratio=0.03)
+    assert "relieve" in str(uneven_sentence(state, settings.values, lowest=at(state, 0.88)))
+    assert "`split`" in str(uneven_sentence(state, settings.values, lowest=at(state, 0.88), floor_ratio=0.03))
+    found = uneven_sentence(state, settings.values, lowest=at(state, 0.88, by_parts=0.88), floor_ratio=0.03)
     assert str(found).endswith("threshold of 85%: no moves and no splits lower it by more than noise.")
 
 
 def test_beside_a_broker_that_nothing_lowers_the_busiest_may_be_relieved(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
-    bounds = {"lowest_ratio": 0.89, "lowest_split_ratio": 0.89, "floor_ratio": 0.03}
     for stuck, said in (((0.2, 0.89), "`relieve a:8080`"), ((0.89, 0.2), "no moves and no splits lower it")):
         of_each = np.array([*stuck, *[0.2] * (len(state.brokers) - 2)])
-        assert said in str(uneven_sentence(state, settings.values, **bounds, lowest_of_each=of_each))
+        lowest = LowestUsage(0.89, 0.89, of_each)
+        assert said in str(uneven_sentence(state, settings.values, lowest=lowest, floor_ratio=0.03))
 
 
 HOT = (
@@ -126,13 +132,13 @@ def test_of_a_topic_that_no_split_divides_no_split_is_looked_for(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
     hot = HotTopic("persistent://t/hot/topic-1", "t/hot/0x00000000_0x40000000", 3, 0.86, 0.5, True, 2, "")
-    assert uneven_sentence(state, settings.values, lowest_ratio=0.9, hot=[hot]) == HOT
+    assert uneven_sentence(state, settings.values, lowest=at(state, 0.9), hot=[hot]) == HOT
     smaller, elsewhere = replace(hot, alone_ratio=0.6), replace(hot, bundle="t/idle/0x00000000_0xffffffff")
     assert "relieve" in str(uneven_sentence(state, settings.values, hot=[smaller]))
     assert "relieve" in str(uneven_sentence(state, settings.values, hot=[elsewhere]))
-    assert "`split`" in str(uneven_sentence(state, settings.values, lowest_ratio=0.9, hot=[smaller]))
+    assert "`split`" in str(uneven_sentence(state, settings.values, lowest=at(state, 0.9), hot=[smaller]))
     alone = replace(smaller, topics_of_bundle=1)
-    assert "divides" in str(uneven_sentence(state, settings.values, lowest_ratio=0.9, hot=[alone]))
+    assert "divides" in str(uneven_sentence(state, settings.values, lowest=at(state, 0.9), hot=[alone]))
 
 
 def test_hot_topics_of_other_brokers_are_named_beside_that_of_the_busiest(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pulsar_advisor.model.cluster.cluster_state import CPU, ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load
-from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
+from pulsar_advisor.planning.usage.lower_bound import lowest_usage
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from states import HALVES, BrokerRow, BundleRow, cluster_state
 from unit.properties import examples
@@ -41,9 +41,9 @@ def without_base(state: ClusterState) -> BaseLoad:
 
 
 def bound(state: ClusterState) -> float:
-    found = lowest_maximum(state, SETTINGS, without_base(state).likely)
+    found = lowest_usage(state, SETTINGS, without_base(state).likely)
     assert found is not None
-    return found
+    return found.by_bundles
 
 
 def test_divisible_load_can_be_spread_evenly() -> None:
@@ -68,7 +68,7 @@ def test_what_no_bundle_takes_along_stays() -> None:
 def test_without_a_broker_there_is_no_bound() -> None:
     state = cluster({"a": [10.0]})
     state.brokers.available[:] = False
-    assert lowest_maximum(state, SETTINGS, base_load(state).likely) is None
+    assert lowest_usage(state, SETTINGS, base_load(state).likely) is None
 
 
 rates = st.lists(st.integers(1, 40).map(float), max_size=2)
@@ -79,8 +79,8 @@ rates = st.lists(st.integers(1, 40).map(float), max_size=2)
 def test_no_assignment_of_whole_bundles_is_below_it(each: tuple[list[float], ...]) -> None:
     state = cluster(dict(zip("abc", each, strict=True)))
     base = base_load(state)
-    lowest = lowest_maximum(state, SETTINGS, base.likely)
+    lowest = lowest_usage(state, SETTINGS, base.likely)
     assert lowest is not None
     bundles, cpu = range(len(state.bundles)), SimulatedCluster.of(state, base.likely)
     for owners in product(range(3), repeat=len(bundles)):
-        assert cpu.moved(list(bundles), list(owners)).broker_usage[:, CPU].max() / 100 >= lowest - 1e-6
+        assert cpu.moved(list(bundles), list(owners)).broker_usage[:, CPU].max() / 100 >= lowest.by_bundles - 1e-6
