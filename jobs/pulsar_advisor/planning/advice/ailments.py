@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.text.some_of import count, some_of
@@ -68,7 +68,7 @@ def _registered(state: ClusterState) -> set[str]:
 
 def _placeless(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
     """The users' namespaces with bundles that have topics and no owner, and that no registered broker may serve."""
-    nowhere = _nowhere(state, settings, state.may_have_topics)
+    nowhere = {name: number for name, number in _nowhere(state, settings).items() if number}
     if not nowhere:
         return None
     number = sum(nowhere.values())
@@ -80,9 +80,8 @@ def _placeless(state: ClusterState, settings: LoadBalancerSettings) -> str | Non
 
 
 def unused(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
-    """The same of namespaces that have no topics: perhaps nobody misses them."""
-    nowhere = _nowhere(state, settings, np.ones(len(state.bundles), dtype=np.bool_))
-    found = nowhere.keys() - _nowhere(state, settings, state.may_have_topics).keys()
+    """The users' namespaces without topics that no registered broker may serve, which may be out of use."""
+    found = [name for name, number in _nowhere(state, settings).items() if not number]
     if not found:
         return None
     return (
@@ -91,15 +90,18 @@ def unused(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
     )
 
 
-def _nowhere(state: ClusterState, settings: LoadBalancerSettings, bundles: Booleans) -> dict[str, int]:
-    """The users' namespaces that no registered broker may serve, with how many of these bundles have no owner."""
-    if not state.isolation_policies or not state.brokers.available.any():
+def _nowhere(state: ClusterState, settings: LoadBalancerSettings) -> dict[str, int]:
+    """The users' namespaces with bundles without an owner that no registered broker may serve, and how many of these
+    bundles have topics.
+    """
+    of, unowned = state.bundles.namespace, state.bundles.owner == NO_ROW
+    if not (state.isolation_policies and state.brokers.available.any() and unowned.any()):
         return {}
     facts, names = placement_facts(state, settings), state.namespaces.names
-    unowned = Counter(state.bundles.namespace[(state.bundles.owner == NO_ROW) & bundles].tolist())
+    with_topics = Counter(of[unowned & state.may_have_topics].tolist())
     return {
-        names[row]: number
-        for row, number in unowned.items()
+        names[row]: with_topics[row]
+        for row in np.unique(of[unowned]).tolist()
         if not is_pulsars_own(names[row]) and not policy_candidates(facts, row).any()
     }
 
