@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseOperatorLink
@@ -11,10 +12,17 @@ from pulsar_advisor_airflow.configuration import page_link, report_link
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
+    from pulsar_advisor.execution.ledger.tables import Hold
+
 BEGUN: Final = "begun"
 """Key of the XCom by which a task says that it has begun to carry its plan out."""
 HELD: Final = "held"
 """Key of the XCom by which it says what it, or an earlier try of it, held last: a `Hold` as a list."""
+
+
+def hold_of(said: Sequence[int] | None) -> Hold | None:
+    """The `Hold` that a task said; None if it said none."""
+    return None if said is None else (said[0], said[1])
 
 
 class ReportLink(BaseOperatorLink):  # type: ignore[misc]

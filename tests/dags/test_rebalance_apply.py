@@ -275,9 +275,9 @@ def test_a_try_that_can_not_ask_the_ledger_has_begun_what_it_may_have_begun(
 def test_somebody_is_called_about_a_parked_run_once(
     monkeypatch: pytest.MonkeyPatch, calls: list[str], waited: Parking | None
 ) -> None:
-    told = {"outcome": "partial", "digest": "sha256:0", "run": 1, "sentence": "paused by olive"}
+    result = {"outcome": "partial", "digest": "sha256:0", "run": 1, "sentence": "paused by olive"}
     nothing = {"steps": (), "undoable_steps": (), "refusals": (), "still_off": ()}
-    parked = ParkedRun.model_validate({**told, **nothing, "parking": Parking("pause", 60)})
+    parked = ParkedRun.model_validate({**result, **nothing, "parking": Parking("pause", 60)})
     operator = apply_operator()
     monkeypatch.setattr(operator, "_run", lambda *_, **__: parked)
     task = SimpleNamespace(retries=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from airflow.sdk import BaseOperator, conf
@@ -24,7 +25,7 @@ from pulsar_advisor_airflow.failures import (
     logged,
     root_at,
 )
-from pulsar_advisor_airflow.links import HELD, LedgerLink, PlanLink, ReportLink, show_begun
+from pulsar_advisor_airflow.links import HELD, LedgerLink, PlanLink, ReportLink, hold_of, show_begun
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import PARK_FROM_S
 
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 _CLEARED_AT: Final = "cleared_at"
 _BEGUN: Final = "begun"
 """Keys in the task's state store, which its later tries see."""
-_OF_NO_RUN: Final = [0, 0]
-"""A `Hold` that nobody has."""
+_OF_NO_RUN: Final = (0, 0)
+"""The `Hold` of a task that has held no run yet."""
 
 
 class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
@@ -112,11 +113,11 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             self._require_nobody_at_it()
         kept.set(_BEGUN, value=True)
         show_begun(self, context)
-        held = kept.get(HELD)
+        held = hold_of(kept.get(HELD))
         if held is None and not is_retried(context):  # so that none is what earlier releases said
-            kept.set(HELD, held := _OF_NO_RUN)
-        if held is not None:  # Airflow has removed what an earlier try said
-            context["ti"].xcom_push(key=HELD, value=held)
+            held = _OF_NO_RUN
+        if held is not None:  # Airflow has removed the XCom of an earlier try
+            _say_held(context, held)
         try:
             return self._carried_out(context, None)
         except Exception:
@@ -160,12 +161,9 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
         from pulsar_advisor_airflow.clusters import dag_of
 
-        def say_held(hold: Hold) -> None:
-            context["task_state_store"].set(HELD, list(hold))
-            context["ti"].xcom_push(key=HELD, value=list(hold))
-
         last_held = waited.hold if waited else _held_before(context)
-        result = self._run(waited, until, lifts_pause=not is_retried(context), last_held=last_held, on_held=say_held)
+        on_held = partial(_say_held, context)
+        result = self._run(waited, until, lifts_pause=not is_retried(context), last_held=last_held, on_held=on_held)
         if isinstance(result, ParkedRun):
             from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
 
@@ -247,8 +245,13 @@ def _held_before(context: Context) -> Hold | None:
     """What an earlier try held last, of no run if none did. None in a try that may take any: that a person began, or
     after one of an earlier release, which didn't say.
     """
-    held = context["task_state_store"].get(HELD) if is_retried(context) else None
-    return None if held is None else (held[0], held[1])
+    return hold_of(context["task_state_store"].get(HELD)) if is_retried(context) else None
+
+
+def _say_held(context: Context, hold: Hold) -> None:
+    """To later tries of the task, and to those after it."""
+    context["task_state_store"].set(HELD, list(hold))
+    context["ti"].xcom_push(key=HELD, value=list(hold))
 
 
 def _began(context: Context) -> datetime:

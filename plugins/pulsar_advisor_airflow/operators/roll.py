@@ -103,13 +103,13 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
             if waited is not None and (why := ended_early(ledger, plan)) is not None:
                 raise AirflowFailException(plain(f"{why}; clear this task to continue"))
             # However short the balancer was on: the drained broker may have bundles again, unless it was drained since.
-            status = status_of(ledger, plan)
-            seen: Mapping[str, object] = waited or {}
-            drain = drained_by(status)
-            is_same_drain = seen.get("drained_by", drain) == drain  # a triggerer of an earlier release doesn't say
-            if is_same_drain and seen.get("why_filling") and status.restart is not None:
-                give_up(ledger, digest_of(plan))
-                raise AirflowFailException(plain(filling(status.restart, str(seen["why_filling"]), status.digest)))
+            if waited is not None and (why_filling := waited.get("why_filling")):
+                status = status_of(ledger, plan)
+                drain = drained_by(status)
+                is_same_drain = waited.get("drained_by", drain) == drain  # an earlier release's triggerer doesn't say
+                if is_same_drain and status.restart is not None:
+                    give_up(ledger, digest_of(plan))
+                    raise AirflowFailException(plain(filling(status.restart, str(why_filling), status.digest)))
             # Otherwise another try, or another worker, has brought it there.
             if waited is not None or waits_for(ledger, plan) is None:
                 try:

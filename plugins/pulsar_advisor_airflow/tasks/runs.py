@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import get_current_context
 
 from pulsar_advisor_airflow.failures import as_airflow_errors
-from pulsar_advisor_airflow.links import BEGUN, HELD
+from pulsar_advisor_airflow.links import BEGUN, HELD, hold_of
 from pulsar_advisor_airflow.tasks.root import root_of
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def has_begun() -> bool:
 
 def last_held() -> Hold | None:
     """What that task held last, of no run if it never held one; None if it doesn't say, as in earlier releases."""
-    held = next(filter(None, _said_above(HELD)), None)
-    return None if held is None else (held[0], held[1])
+    return hold_of(next(filter(None, _said_above(HELD)), None))
 
 
 def _said_above(key: str) -> Sequence[Any]:
