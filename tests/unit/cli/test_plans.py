@@ -415,7 +415,7 @@ def test_a_run_whose_plan_is_gone_from_the_root_is_ended_by_what_the_ledger_has_
 def test_whoever_pauses_a_run_is_given_whether_a_process_carries_it_out(
     root: Root, ledger: Ledger, capsys: pytest.CaptureFixture[str], time: FakeTime, silent_s: int, says: str
 ) -> None:
-    time.pass_s(-silent_s)
+    time.ms -= silent_s * 1000
     write_plan(root, PLAN)
     started(ledger, PLAN)
     assert typed(root, "apply", digest_of(PLAN), "--pause") == 0
