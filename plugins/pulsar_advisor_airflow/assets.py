@@ -1,6 +1,8 @@
 """The assets of each cluster, one per stage from snapshot to verification, which DAGs of your own may follow.
 
-Each event's extra names the data or the plan, and never contains the data itself.
+Each event's extra names the data or the plan, and never contains the data itself. They have no URIs of
+their own, as a cluster that comes into a registry gets assets of other names: while one of another name has its URI,
+even of a DAG that is gone, Airflow leaves an asset inactive, and its tasks fail.
 """
 
 from __future__ import annotations
@@ -22,17 +24,17 @@ def snapshot_validated(cluster: Cluster) -> Asset:
 
 def recommended(cluster: Cluster) -> Asset:
     """A report was written: `{"root", "cluster", "snapshot", "digest"}`, the digest empty if nothing is advised."""
-    return _named("recommended", cluster)
+    return Asset(labelled("pulsar-plan-recommended", cluster))
 
 
 def applied(cluster: Cluster) -> Asset:
     """A plan was carried out: `{"cluster", "digest", "run"}`."""
-    return _named("applied", cluster)
+    return Asset(labelled("pulsar-plan-applied", cluster))
 
 
 def verified(cluster: Cluster) -> Asset:
     """A plan had the predicted effect: `{"cluster", "digest", "run", "snapshot"}`."""
-    return _named("verified", cluster)
+    return Asset(labelled("pulsar-plan-verified", cluster))
 
 
 def audited_ledger() -> Asset:
@@ -44,7 +46,3 @@ def announce(context: Context, **extra: str | int | None) -> None:
     """Set the extra of the events of a task's assets."""
     for outlet in context["task"].outlets:
         context["outlet_events"][outlet].extra = extra
-
-
-def _named(what: str, cluster: Cluster) -> Asset:
-    return Asset(labelled(f"pulsar-plan-{what}", cluster), f"pulsar-advisor://{cluster.name}/{what}")

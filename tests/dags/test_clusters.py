@@ -13,7 +13,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor_airflow import tasks
-from pulsar_advisor_airflow.clusters import cluster, clusters, dag_of, labelled
+from pulsar_advisor_airflow.assets import applied, recommended, snapshot_validated, verified
+from pulsar_advisor_airflow.clusters import Cluster, cluster, clusters, dag_of, labelled
 from pulsar_advisor_airflow.ledger import approval_policy
 
 REPOSITORY = Path(__file__).parents[2]
@@ -211,6 +212,14 @@ def test_each_cluster_has_its_dags_and_its_asset(registry: Registry) -> None:
         "pulsar_snapshot__prod-eu ['prod-eu', 'pulsar', 'snapshot'] */5 * * * *",
         "pulsar_snapshot__prod-us ['prod-us', 'pulsar', 'snapshot'] None",
     ]
+
+
+def test_a_cluster_that_comes_into_a_registry_shares_no_uri_with_its_assets_of_before(registry: Registry) -> None:
+    of_a_cluster = snapshot_validated, recommended, applied, verified
+    eu = Cluster(name="prod-eu", pulsar_conn_id="pulsar_eu")
+    alone = {made(eu).uri for made in of_a_cluster}
+    registry(TWO)
+    assert alone.isdisjoint(made(eu).uri for made in of_a_cluster)
 
 
 @pytest.mark.slow
