@@ -28,10 +28,10 @@ def emitted(measured: InMemoryMetricReader) -> dict[str, set[str]]:
     Source: OpenTelemetry specification, "Prometheus and OpenMetrics Compatibility" (dots become underscores, units and
     `_total` become suffixes, units in braces are dropped).
     """
-    telemetry.step_ended("unload", "confirmed")
-    telemetry.refused()
-    telemetry.answered("unload", 204, 0.1)
-    telemetry.owned_after(0.1)
+    telemetry.step_ended("demo", "unload", "confirmed")
+    telemetry.refused("demo")
+    telemetry.answered("demo", "unload", 204, 0.1)
+    telemetry.owned_after("demo", 0.1)
     data = measured.get_metrics_data()
     assert data is not None
     series: dict[str, set[str]] = {}
@@ -53,6 +53,13 @@ def test_a_query_asks_for_series_and_labels_that_apply_emits(query: str, emitted
     asked = {label.strip() for labels in re.findall(r"by \(([^)]+)\)", query) for label in labels.split(",")}
     asked |= set(re.findall(r"[{,](\w+)=", query))
     assert asked <= emitted[name]
+
+
+@pytest.mark.parametrize("query", [*QUERIES, *ALERTS])
+def test_a_query_sees_what_a_process_exports_once_and_which_cluster_it_is_about(query: str) -> None:
+    """A refusal ends its process: its counter is never seen at 0, so it has no increase and no rate."""
+    assert not re.search(r"\b(increase|rate|delta)\(", query)
+    assert all("cluster" in kept for kept in re.findall(r"by \(([^)]+)\)", query))
 
 
 def test_every_metric_has_a_panel_and_a_row(emitted: dict[str, set[str]]) -> None:

@@ -68,7 +68,10 @@ def apply_plan(
     If the cluster's own balancer could not be restored, the result has exit code 8; `BalancerStillOff` is raised if
     nothing else was sent.
     """
-    ended = _applied(plan, ledger, cluster, options, progress, clock, interruption)
+    try:
+        ended = _applied(plan, ledger, cluster, options, progress, clock, interruption)
+    finally:
+        telemetry.flush()
     reached, left_there = goal_outcome(plan), ""
     if ended.outcome in ("done", "nothing_to_do") and reached not in FALLS_SHORT:
         left_there = _not_drained(plan, cluster, progress, clock, interruption)
@@ -138,7 +141,7 @@ def _applied(
         record_refusal(ledger, digest, str(refused))
         if options.waited is not None:
             end_unheld_run(ledger, digest, str(refused), options.last_held)
-        telemetry.refused()
+        telemetry.refused(plan.cluster)
         raise
     if options.waited and not (unfinished and is_parked(unfinished, options.last_held)):
         options = replace(options, waited=None)  # another process went on meanwhile, and may have sent calls
@@ -234,7 +237,7 @@ def _ended(run: OngoingRun) -> EndOfRun:
         reasons = why or "".join(f"; {record.step_id}: {record.observation}" for record in records.values())
         sentence = f"nothing was sent{reasons}{noted}"
         held.end("refused", sentence)
-        telemetry.refused()
+        telemetry.refused(plan.cluster)
         raise _refused(run, sentence, to_do) from cause
     held.end("stopped", counted)
     return end_of_run("partial", plan, held.id, counted, records)

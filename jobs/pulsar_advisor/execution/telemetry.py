@@ -1,13 +1,15 @@
 """Telemetry of `apply`: OpenTelemetry metrics, and one JSON log line per event of a run.
 
 It uses only the API: without an SDK and an exporter, the metrics are dropped; without a handler, so are the log lines.
-Source of the naming: OpenTelemetry semantic conventions, "General guidelines" for metrics (dots, units in UCUM).
+Source of the naming: OpenTelemetry semantic conventions, "General guidelines" for metrics (dots, units in UCUM). Each
+has the attribute `cluster`, the cluster's name in the root.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from contextlib import suppress
 from typing import Final
 
 from opentelemetry import metrics
@@ -15,6 +17,9 @@ from opentelemetry import metrics
 from pulsar_advisor.execution.ledger.tables import Event
 
 LOGGER: Final = "pulsar_advisor.apply"
+
+_BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Of the histograms' buckets. The SDK's own are meant for milliseconds: nearly all seconds would be in the first."""
 
 _LOG: Final = logging.getLogger(LOGGER)
 _METER: Final = metrics.get_meter("pulsar_advisor.apply")
@@ -25,10 +30,16 @@ _REFUSALS: Final = _METER.create_counter(
     "pulsar_advisor.apply.refusals", unit="{refusal}", description="Plans that were refused, and nothing was sent"
 )
 _CALLS: Final = _METER.create_histogram(
-    "pulsar_advisor.apply.call.duration", unit="s", description="From a call to its answer, by action and HTTP status"
+    "pulsar_advisor.apply.call.duration",
+    unit="s",
+    description="From a call to its answer, by action and HTTP status",
+    explicit_bucket_boundaries_advisory=_BOUNDS_S,
 )
 _TIME_TO_OWNER: Final = _METER.create_histogram(
-    "pulsar_advisor.apply.time_to_owner", unit="s", description="From an unload to the broker that then owns the bundle"
+    "pulsar_advisor.apply.time_to_owner",
+    unit="s",
+    description="From an unload to the broker that then owns the bundle",
+    explicit_bucket_boundaries_advisory=_BOUNDS_S,
 )
 
 
@@ -48,21 +59,31 @@ def log_event(event: Event) -> None:
     )
 
 
-def step_ended(action: str, state: str) -> None:
+def step_ended(cluster: str, action: str, state: str) -> None:
     """Count a step by its result."""
-    _STEPS.add(1, {"action": action, "state": state})
+    _STEPS.add(1, {"cluster": cluster, "action": action, "state": state})
 
 
-def refused() -> None:
+def refused(cluster: str) -> None:
     """Count a refusal."""
-    _REFUSALS.add(1)
+    _REFUSALS.add(1, {"cluster": cluster})
 
 
-def answered(action: str, status: int | None, seconds: float) -> None:
+def answered(cluster: str, action: str, status: int | None, seconds: float) -> None:
     """Record how long a call took; `status` is None if no answer came."""
-    _CALLS.record(seconds, {"action": action, "http.response.status_code": status or 0})
+    _CALLS.record(seconds, {"cluster": cluster, "action": action, "http.response.status_code": status or 0})
 
 
-def owned_after(seconds: float) -> None:
+def owned_after(cluster: str, seconds: float) -> None:
     """Record how long an unloaded bundle took to reach its new owner."""
-    _TIME_TO_OWNER.record(seconds)
+    _TIME_TO_OWNER.record(seconds, {"cluster": cluster})
+
+
+def flush() -> None:
+    """Have the SDK, if there is one, export what was measured, within ten seconds; failures don't matter to a run.
+
+    It would do so at exit, but not in a task of Airflow, which ends without the exit handlers of the worker.
+    """
+    with suppress(Exception):
+        if (force_flush := getattr(metrics.get_meter_provider(), "force_flush", None)) is not None:
+            force_flush()

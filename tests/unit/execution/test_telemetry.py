@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from types import SimpleNamespace
 
 import pytest
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
 
+from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.telemetry import LOGGER
@@ -41,11 +44,11 @@ def test_steps_calls_and_the_time_to_the_owner_are_measured(
     before = points(measured)
     carried_out(ledger, cluster, unload_step(1), split_step(2))
     assert added(before, points(measured)) == {
-        ("steps", "unload", "confirmed"): 1,
-        ("steps", "split", "confirmed"): 1,
-        ("call.duration", "unload", "204"): 2.0,
-        ("call.duration", "split", "204"): 2.0,
-        ("time_to_owner",): 2.0,
+        ("steps", "demo", "unload", "confirmed"): 1,
+        ("steps", "demo", "split", "confirmed"): 1,
+        ("call.duration", "demo", "unload", "204"): 2.0,
+        ("call.duration", "demo", "split", "204"): 2.0,
+        ("time_to_owner", "demo"): 2.0,
     }
 
 
@@ -53,7 +56,46 @@ def test_refusals_are_counted(ledger: Ledger, cluster: FakeCluster, measured: In
     before = points(measured)
     with pytest.raises(Refused):
         run(make_plan([unload_step()]), ledger, cluster)
-    assert added(before, points(measured)) == {("refusals",): 1}
+    assert added(before, points(measured)) == {("refusals", "demo"): 1}
+
+
+def test_milliseconds_and_seconds_are_told_apart(measured: InMemoryMetricReader) -> None:
+    """So that a quantile of calls which take milliseconds is not the four seconds in the middle of a first bucket."""
+    for seconds in (0.02, 0.4, 4.0, 12.0, 40.0, 100.0):
+        telemetry.owned_after("buckets", seconds)
+    data = measured.get_metrics_data()
+    assert data is not None
+    [point] = [
+        point
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        for point in metric.data.data_points
+        if isinstance(point, HistogramDataPoint) and (point.attributes or {})["cluster"] == "buckets"
+    ]
+    assert max(point.bucket_counts) == 1
+    assert 10.0 in point.explicit_bounds  # the threshold of the alert
+
+
+@pytest.mark.parametrize("is_approved", [True, False])
+@pytest.mark.parametrize("is_reached", [True, False])
+def test_what_was_measured_is_exported_when_a_run_ends_or_is_refused(
+    ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, *, is_approved: bool, is_reached: bool
+) -> None:
+    """A task of Airflow ends without the exit handlers in which the SDK would; nor may its failure end a run."""
+    exported: list[str] = []
+
+    def force_flush() -> None:
+        exported.append("all")
+        if not is_reached:
+            raise ConnectionError("no collector")
+
+    monkeypatch.setattr(metrics, "get_meter_provider", lambda: SimpleNamespace(force_flush=force_flush))
+    plan = make_plan([unload_step()])
+    if is_approved:
+        assert run(approved(ledger, plan), ledger, cluster).outcome == "done"
+    else:
+        with pytest.raises(Refused):
+            run(plan, ledger, cluster)
+    assert exported == ["all"]
 
 
 def test_each_event_is_one_line_of_json_with_the_ids_of_run_and_step(

@@ -45,7 +45,8 @@ def send(run: OngoingRun, step: Step, call: Unload | Split, topic: str | None) -
     run.held.renew()  # raises if this process was suspended and another one has taken over
     sent_at_s = run.clock.monotonic_s()
     reply = reply_of(lambda: run.cluster.send(call))
-    telemetry.answered(step.action, reply.status, run.clock.monotonic_s() - sent_at_s)
+    took_s = run.clock.monotonic_s() - sent_at_s
+    telemetry.answered(run.plan.cluster, step.action, reply.status, took_s)
     run.held.note(step.id, "reply", str(reply))
     if reply.is_trouble:
         run.signs.troubles.append(f"{step.id} got {reply.in_words}")

@@ -73,4 +73,4 @@ def drifted(run: OngoingRun, step: Step, record: StepRecord, changed: str) -> No
 
 def _conclude(run: OngoingRun, step: Step, state: StepState, observation: str) -> None:
     run.held.conclude(step.id, state, observation)
-    telemetry.step_ended(step.action, state)
+    telemetry.step_ended(run.plan.cluster, step.action, state)

@@ -84,7 +84,7 @@ def unload(
             unresolved(run, step, f"{reply.in_words}; {_unowned(run, step, owner)}")
         if _arrived(owner, step):
             took_s = run.clock.monotonic_s() - sent_at_s
-            telemetry.owned_after(took_s)
+            telemetry.owned_after(run.plan.cluster, took_s)
             run.signs.latencies_s.append(took_s)
             return (yield from _confirm_unload(run, step, owner))
         # The next assignment of the bundle consumes its destination on the leader, wherever the bundle then goes.
