@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import get_args
 
@@ -54,6 +55,28 @@ def test_a_snapshot_that_must_not_be_used_is_not_announced(stages: Stages, run_d
     assert (state, tasks["validate"], tasks["require_trusted_snapshot"]) == ("failed", "success", "failed")
 
 
+@pytest.mark.parametrize("fit_for_use", [True, False])
+def test_checks_are_measured_also_of_a_snapshot_that_must_not_be_used_but_not_its_age(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, *, fit_for_use: bool
+) -> None:
+    """The age is of the newest snapshot with advice, as `pulsar_watch` finds it: this one has none yet."""
+    from pulsar_advisor_airflow.tasks import require_trusted_snapshot, snapshots
+
+    measured: dict[str, float] = {}
+    monkeypatch.setattr(
+        "airflow.sdk.observability.stats.gauge", lambda name, value, **_: measured.update({name: value})
+    )
+    monkeypatch.setattr(
+        snapshots, "get_current_context", lambda: {"outlet_events": {}, "task": SimpleNamespace(outlets=())}
+    )
+    stages.fit_for_use = fit_for_use
+    snapshot = stages.snapshot()
+    stages._validate(snapshot)
+    with nullcontext() if fit_for_use else pytest.raises(AirflowFailException):
+        require_trusted_snapshot("demo", snapshot)
+    assert measured == {"pulsar_advisor.failed_checks.demo": 0 if fit_for_use else 1}
+
+
 def test_a_recommendation_for_a_named_snapshot_ends_with_a_report(stages: Stages, run_dag: RunDag) -> None:
     run_dag("pulsar_snapshot")
     stages.calls.clear()
@@ -76,7 +99,7 @@ def test_a_recommendation_for_an_earlier_snapshot_sets_no_metric(
         stages._validate(snapshot)
         run_dag("pulsar_recommend", {"snapshot": snapshot})
     ours = [name for name in measured if name.startswith("pulsar_advisor")]
-    once_each = ("failed_checks", "snapshot_age_s", "imbalance_ratio")
+    once_each = ("failed_checks", "imbalance_ratio")
     assert ours == [f"pulsar_advisor.{figure}.demo" for figure in once_each]
 
 

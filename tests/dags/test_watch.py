@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,6 @@ from pulsar_advisor.admin.webhook import NotDelivered, Webhook
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow import overdue
-from pulsar_advisor_airflow.assets import snapshot_validated
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.metrics import age_measured
 from pulsar_advisor_airflow.notifiers import Call
@@ -25,6 +25,21 @@ from pulsar_advisor_airflow.tasks import watch
 pytestmark = pytest.mark.airflow
 
 NOON = datetime(2026, 11, 25, 12, 0, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """What the state store of the cluster's asset holds, without Airflow."""
+    kept = dict[str, object]()
+    store = defaultdict(lambda: SimpleNamespace(get=kept.get, set=kept.__setitem__))
+    monkeypatch.setattr(watch, "get_current_context", lambda: {"asset_state_store": store, "dag": None})
+    return kept
+
+
+@pytest.fixture
+def watched_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a cluster without snapshots isn't new."""
+    monkeypatch.setattr(watch, "_first_look", lambda _cluster, now: now - timedelta(days=1))
 
 
 def test_a_snapshot_dated_by_a_clock_that_is_ahead_has_no_negative_age(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +70,7 @@ def test_three_that_were_due_and_did_not_come_are_overdue(
 @pytest.mark.parametrize("preset", ["@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"])
 def test_every_preset_of_airflow_falls_due(preset: str) -> None:
     known = Cluster(name="demo", pulsar_conn_id="p", schedule=preset)
-    assert why_overdue(known.schedule, None, NOON).endswith("though 3 were due: none ever did")
+    assert why_overdue(known.schedule, None, NOON).endswith("though 3 were due: none of the newest 100 did")
 
 
 def test_snapshots_are_due_by_the_clock_that_starts_them(dags: Mapping[str, Any]) -> None:
@@ -70,7 +85,27 @@ def test_a_snapshot_that_led_to_no_advice_does_not_count(monkeypatch: pytest.Mon
         SimpleNamespace(id="20261125T080000Z", verdict="act"),
     ]
     monkeypatch.setattr(overdue, "newest", lambda *_: rows)
-    assert overdue.newest_advised(Root("/root", "demo")) == "20261125T080000Z"
+    assert overdue.newest_advised(Root("/root", "demo"), NOON) == "20261125T080000Z"
+
+
+def test_a_snapshot_dated_by_a_clock_that_was_ahead_does_not_hide_that_none_has_come_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [
+        SimpleNamespace(id=id, verdict="act") for id in ("20991231T000000Z", "20261125T120120Z", "20261125T080000Z")
+    ]
+    monkeypatch.setattr(overdue, "newest", lambda *_: rows)
+    assert overdue.newest_advised(Root("/root", "demo"), NOON) == "20261125T120120Z"  # of a clock somewhat ahead
+    assert overdue.newest_advised(Root("/root", "demo"), NOON - timedelta(hours=1)) == "20261125T080000Z"
+
+
+def test_nobody_is_called_about_a_new_cluster_before_three_were_due_since_it_is_watched(
+    monkeypatch: pytest.MonkeyPatch, calls: list[str], kept: dict[str, object]
+) -> None:
+    monkeypatch.setattr(overdue, "newest_advised", lambda *_: None)
+    known = Cluster(name="demo", pulsar_conn_id="p")
+    looks = [watch._is_overdue(known, NOON + timedelta(minutes=minutes)) for minutes in (0, 29, 45, 50)]
+    assert (looks, len(calls)) == ([False, False, True, True], 1)
 
 
 def test_it_says_since_when() -> None:
@@ -81,6 +116,7 @@ def test_it_says_since_when() -> None:
     )
 
 
+@pytest.mark.usefixtures("watched_for_long")
 def test_each_receiver_is_called_once_and_one_that_failed_again(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None], calls: list[str]
 ) -> None:
@@ -102,20 +138,19 @@ def test_each_receiver_is_called_once_and_one_that_failed_again(
 
 
 def test_who_was_called_about_one_snapshot_is_called_again_about_a_newer_one(
-    monkeypatch: pytest.MonkeyPatch, calls: list[str]
+    calls: list[str], kept: dict[str, object]
 ) -> None:
-    kept, known = dict[str, object](), Cluster(name="demo", pulsar_conn_id="p")
-    store = {snapshot_validated(known): SimpleNamespace(get=kept.get, set=kept.__setitem__)}
-    monkeypatch.setattr(watch, "get_current_context", lambda: {"asset_state_store": store, "dag": None})
+    known = Cluster(name="demo", pulsar_conn_id="p")
     for newest in ("20261125T080000Z", "20261125T080000Z", "20261125T113000Z"):
         watch._call_once_about(known, newest, f"the last is {newest}")
     assert [call.split()[5] for call in calls] == ["20261125T080000Z", "20261125T113000Z"]
 
 
+@pytest.mark.usefixtures("watched_for_long")
 def test_a_cluster_that_can_not_be_looked_at_keeps_no_other_from_it(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None], calls: list[str]
 ) -> None:
-    def newest_advised(root: Root) -> None:
+    def newest_advised(root: Root, _now: datetime) -> None:
         if root.cluster == "unreadable":
             raise StorageError("this folder can't be read")
 

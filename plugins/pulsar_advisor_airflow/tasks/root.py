@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pulsar_advisor_airflow.configuration import option
@@ -39,4 +40,4 @@ def is_newest_advised(root: Root, snapshot: str) -> bool:
     """Whether metrics and messages may show a snapshot: a form may name one older than the last recommended on."""
     from pulsar_advisor_airflow.overdue import newest_advised
 
-    return snapshot >= (newest_advised(root) or "")
+    return snapshot >= (newest_advised(root, datetime.now(UTC)) or "")

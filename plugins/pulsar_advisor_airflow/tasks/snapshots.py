@@ -11,7 +11,7 @@ from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import announce
 from pulsar_advisor_airflow.failures import as_airflow_errors
-from pulsar_advisor_airflow.metrics import age_measured, measured
+from pulsar_advisor_airflow.metrics import measured
 from pulsar_advisor_airflow.tasks.root import is_newest_advised, require_sealed, root_of
 
 
@@ -39,10 +39,9 @@ def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
         require_sealed(root, snapshot, "validate")
         result = read_validation(root, snapshot)
         is_newest = is_newest_advised(root, snapshot)
-    if not result.success:
-        raise AirflowFailException(plain(f"snapshot {snapshot} must not be used; {result.stopped_by}"))
     if is_newest:
         measured("failed_checks", sum(not check.success for check in result.results), cluster)
-        age_measured(snapshot, cluster)
+    if not result.success:
+        raise AirflowFailException(plain(f"snapshot {snapshot} must not be used; {result.stopped_by}"))
     announce(get_current_context(), root=root.url, cluster=root.cluster, snapshot=snapshot)
     return snapshot

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _CALLED_ABOUT: Final = "called_about"
-"""Key in the state store of a cluster's asset."""
+_FIRST_LOOK: Final = "first_look"
+"""Keys in the state store of a cluster's asset."""
 
 
 def overdue_clusters() -> list[str]:
@@ -50,13 +51,21 @@ def _is_overdue(cluster: Cluster, now: datetime) -> bool:
     from pulsar_advisor_airflow.overdue import newest_advised, why_overdue
 
     with as_airflow_errors():
-        if (newest := newest_advised(root_of(cluster.name))) is not None:
+        if (newest := newest_advised(root_of(cluster.name), now)) is not None:
             age_measured(newest, cluster.name)
-        sentence = why_overdue(cluster.schedule, newest, now)
+        sentence = why_overdue(cluster.schedule, newest, now, None if newest else _first_look(cluster, now))
     if sentence:
         log.warning("%s: %s", cluster.name, sentence)
         _call_once_about(cluster, newest or "none at all", sentence)
     return bool(sentence)
+
+
+def _first_look(cluster: Cluster, now: datetime) -> datetime:
+    """Since when a cluster without any advice is watched."""
+    looked = get_current_context()["asset_state_store"][snapshot_validated(cluster)]
+    if (first := looked.get(_FIRST_LOOK)) is None:
+        looked.set(_FIRST_LOOK, first := now.isoformat())
+    return datetime.fromisoformat(first)
 
 
 def _call_once_about(cluster: Cluster, newest: str, sentence: str) -> None:
