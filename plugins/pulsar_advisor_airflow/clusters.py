@@ -136,6 +136,11 @@ def dag_of(base: str, name: str) -> str:
     return base
 
 
+def cluster_of(dag: str) -> str:
+    """The name of the cluster whose DAG has this id; empty for a DAG of all clusters of a registry."""
+    return dag.partition("__")[2] if option("clusters") else option("cluster")
+
+
 def clusters_to_build(base: str) -> Iterator[Cluster]:
     """The clusters whose DAGs this process needs: all of them, or in a task only the one whose DAG it runs."""
     from airflow.sdk import get_parsing_context

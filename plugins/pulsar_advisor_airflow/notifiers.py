@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 from airflow.sdk import BaseNotifier
 
 from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor_airflow.clusters import cluster_of
 from pulsar_advisor_airflow.configuration import (
     advice_notifiers,
     call_notifiers,
@@ -96,7 +97,7 @@ class Call(BaseNotifier):  # type: ignore[misc]
         }.get(self.event, self.sentence)
         answered_at = ("tasks", ti.task_id, "required_actions") if self.event == "approval.waiting" else ()
         link = with_host(dag_run_link(ti.dag_id, ti.run_id, *answered_at))
-        call = {"cluster": _cluster(task), "sentence": plain(said), "link": link, **self.more}
+        call = {"cluster": _cluster(task) or cluster_of(ti.dag_id), "sentence": plain(said), "link": link, **self.more}
         _call_or_log(self, self.event, call, context)
 
 
@@ -113,7 +114,7 @@ class CallAboutTimeout(BaseNotifier):  # type: ignore[misc]
         dag, run_id = context["dag"], context["run_id"]
         said = f"{dag.dag_id}: not finished after {dag.dagrun_timeout}, so it was ended"
         link = with_host(dag_run_link(dag.dag_id, run_id))
-        call = {"cluster": str(getattr(context.get("task"), "cluster", "")), "sentence": said, "link": link}
+        call = {"cluster": cluster_of(dag.dag_id), "sentence": said, "link": link}
         _call_or_log(self, "task.failed", call, context)
 
 

@@ -101,7 +101,8 @@ def test_somebody_is_called_about_a_run_that_took_too_long(
     _execute_dag_callbacks(found, request, structlog.get_logger())
     assert len(calls) == number
     assert all(
-        "pulsar_history: not finished after 4:00:00" in message and "/dags/pulsar_history/runs/late" in message
+        message.startswith("task.failed demo pulsar_history: not finished after 4:00:00")
+        and "/dags/pulsar_history/runs/late" in message
         for message in calls
     )
 

@@ -55,6 +55,15 @@ def test_a_snapshot_that_must_not_be_used_is_not_announced(stages: Stages, run_d
     assert (state, tasks["validate"], tasks["require_trusted_snapshot"]) == ("failed", "success", "failed")
 
 
+def test_a_call_about_a_task_that_is_given_no_cluster_names_that_of_its_dag(
+    stages: Stages, run_dag: RunDag, registered: Callable[..., None], calls: list[str]
+) -> None:
+    registered("other", "called")
+    assert run_dag("pulsar_recommend__called")[0] == "failed"
+    [call] = calls
+    assert call.startswith("task.failed called pulsar_recommend__called: snapshot failed: name a snapshot")
+
+
 @pytest.mark.parametrize("fit_for_use", [True, False])
 def test_checks_are_measured_also_of_a_snapshot_that_must_not_be_used_but_not_its_age(
     stages: Stages, monkeypatch: pytest.MonkeyPatch, *, fit_for_use: bool
