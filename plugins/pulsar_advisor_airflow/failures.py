@@ -34,6 +34,10 @@ class ClusterDidNotAnswer(AirflowException):  # type: ignore[misc]
     """The cluster, or ZooKeeper, couldn't be reached or refused access."""
 
 
+class RejectedByPerson(AirflowFailException):  # type: ignore[misc]
+    """A person has answered no: the task fails, and nobody is called about it."""
+
+
 class Retries(TypedDict):
     """Arguments of an operator."""
 

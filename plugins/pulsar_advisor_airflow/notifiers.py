@@ -18,6 +18,7 @@ from pulsar_advisor_airflow.configuration import (
     webhook,
     with_host,
 )
+from pulsar_advisor_airflow.failures import RejectedByPerson
 
 Event = Literal["approval.waiting", "run.parked", "roll.waiting", "task.failed", "snapshot.overdue"]
 
@@ -91,6 +92,8 @@ class Call(BaseNotifier):  # type: ignore[misc]
     def notify(self, context: Any) -> None:
         """Raises nothing: an error would end the calling task, whose next try would lift a pause of the run."""
         task, ti = context["task"], context["ti"]
+        if isinstance(context.get("exception"), RejectedByPerson):
+            return
         said = {
             "approval.waiting": getattr(task, "subject", ""),
             "task.failed": f"{ti.dag_id}: {ti.task_id} failed: {context.get('exception')}",

@@ -98,7 +98,9 @@ def test_an_unknown_digest_fails_without_asking_anybody(stages: Stages, run_dag:
     [(Answer("Reject"), "by olive"), (Answer("Reject", person=None), "no answer in time")],
     ids=["rejected", "timed out"],
 )
-def test_without_a_yes_nothing_is_written(stages: Stages, run_dag: RunDag, answer: Answer, said: str) -> None:
+def test_without_a_yes_nothing_is_written(
+    stages: Stages, run_dag: RunDag, calls: list[str], answer: Answer, said: str
+) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST, answer)
     assert (state, tasks["approve"]) == ("failed", "failed")
     assert {tasks[name] for name in BELOW_THE_GATE} == {"upstream_failed"}
@@ -106,6 +108,8 @@ def test_without_a_yes_nothing_is_written(stages: Stages, run_dag: RunDag, answe
     assert approvals_of_plan(stages.ledger(), digest_of(stages.plan)) == []
     rejection = stages.ledger().events(digest_of(stages.plan))[-1]
     assert (rejection.kind, rejection.detail.partition(" (airflow, ")[0]) == ("rejected", said)
+    called_about = [call.partition(" demo ")[0] for call in calls]  # a person who answered needn't be called
+    assert called_about == ["approval.waiting", *(["task.failed"] if answer.person is None else [])]
 
 
 @pytest.mark.sampled(every=2)

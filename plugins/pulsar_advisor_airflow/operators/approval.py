@@ -18,7 +18,14 @@ from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.planning.plans.consent import ConsentName, needed_consents
-from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, is_retried, logged, root_at
+from pulsar_advisor_airflow.failures import (
+    RejectedByPerson,
+    as_airflow_errors,
+    given_plan,
+    is_retried,
+    logged,
+    root_at,
+)
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink
 from pulsar_advisor_airflow.notifiers import Call
@@ -39,6 +46,7 @@ FIELD: Final[Mapping[ConsentName, str]] = {
 }
 """The form field for each consent."""
 COMMENT: Final = "comment"
+NO_ANSWER: Final = "no answer in time"
 
 
 class Answer(TypedDict):
@@ -190,7 +198,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         responder = (event.get("responded_by_user") or {}).get("name")
         with as_airflow_errors(), opened_ledger(root_at(self.root, self.cluster)) as ledger:
             if event.get("chosen_options") != [self.APPROVE]:
-                answer = f"by {responder}" if responder else "no answer in time"
+                answer = f"by {responder}" if responder else NO_ANSWER
                 record_rejection(ledger, shown["digest"], answer, _gate(context))
                 return self._rejected(context, answer, event)
             plan = self._load()
@@ -216,7 +224,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         """Fail, or skip what is downstream."""
         context["ti"].xcom_push(key="answer", value=f"rejected: {answer}")
         if self.fail_on_reject:
-            raise AirflowFailException(plain(f"rejected: {answer}"))
+            kind = AirflowFailException if answer == NO_ANSWER else RejectedByPerson
+            raise kind(plain(f"rejected: {answer}"))
         return super().execute_complete(context, {**event, "params_input": {}})
 
     def _ask_for(self, plan: Plan) -> None:
