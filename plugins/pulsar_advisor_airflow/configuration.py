@@ -95,7 +95,7 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
         "example": "our_notifiers.on_call",
     },
     "call_notifiers": {
-        "description": "Called when an approval waits, a run is first parked, a drained broker waits for its restart, "
+        "description": "Called when an approval waits, a run is paused, a drained broker waits for its restart, "
         "a task failed, or snapshots are overdue: written as advice_notifiers; in their templates, call has event, "
         "cluster, sentence and link.",
         "default": "",

@@ -271,13 +271,19 @@ def test_a_try_that_can_not_ask_the_ledger_has_begun_what_it_may_have_begun(
     assert apply_operator(stages.root.url)._is_under_way(by_anybody=False)
 
 
-@pytest.mark.parametrize("waited", [None, Parking("pause", 60)], ids=["first", "again"])
-def test_somebody_is_called_about_a_parked_run_once(
-    monkeypatch: pytest.MonkeyPatch, calls: list[str], waited: Parking | None
+@pytest.mark.parametrize("waited", [None, Parking("hold", 60)], ids=["first", "again"])
+@pytest.mark.parametrize(
+    ("parking", "is_called"),
+    [(Parking("hold", 60), False), (Parking("pause", 60), False), (Parking("request", 0), True)],
+    ids=["hold", "pause", "request"],
+)
+def test_somebody_is_called_about_a_run_that_waits_for_a_person_not_for_the_clock(
+    monkeypatch: pytest.MonkeyPatch, calls: list[str], waited: Parking | None, parking: Parking, *, is_called: bool
 ) -> None:
+    """By default every run holds its first step for a minute."""
     result = {"outcome": "partial", "digest": "sha256:0", "run": 1, "sentence": "paused by olive"}
     nothing = {"steps": (), "undoable_steps": (), "refusals": (), "still_off": ()}
-    parked = ParkedRun.model_validate({**result, **nothing, "parking": Parking("pause", 60)})
+    parked = ParkedRun.model_validate({**result, **nothing, "parking": parking})
     operator = apply_operator()
     monkeypatch.setattr(operator, "_run", lambda *_, **__: parked)
     task = SimpleNamespace(retries=2)
@@ -285,7 +291,7 @@ def test_somebody_is_called_about_a_parked_run_once(
     with pytest.raises(TaskDeferred):
         operator._carried_out({"ti": ti, "task": operator, "dag": None}, waited)
     assert [call.partition(" /")[0] for call in calls] == (
-        [] if waited else ["run.parked demo run 1 of sha256:0: paused by olive"]
+        ["run.parked demo run 1 of sha256:0: paused by olive"] if is_called else []
     )
 
 

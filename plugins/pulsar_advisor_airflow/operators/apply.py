@@ -168,7 +168,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
 
             assert result.run is not None
-            if waited is None:
+            if result.parking.why == "request":  # the clock ends the other waits
                 Call("run.parked", f"run {result.run} of {result.digest}: {result.sentence}")(context)
             self.defer(
                 trigger=ParkedRunTrigger(self.root, self.cluster, result.run, as_json(result.parking)),
