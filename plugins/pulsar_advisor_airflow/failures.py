@@ -35,7 +35,7 @@ class ClusterDidNotAnswer(AirflowException):  # type: ignore[misc]
 
 
 class RejectedByPerson(AirflowFailException):  # type: ignore[misc]
-    """A person has answered no: the task fails, and nobody is called about it."""
+    """A person has answered no: the task fails, and no one is called about it."""
 
 
 class Retries(TypedDict):
