@@ -22,6 +22,7 @@ from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.advice.compare import Score, score
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from pulsar_advisor.planning.advice.options import Option
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds.goal import resolved_goal
 from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome, goal_outcome
 from pulsar_advisor.planning.kinds.room import Room
@@ -213,7 +214,8 @@ class Asked:
         plans: dict[str, Plan] = {}
         request = Request()
         scores = [row for shedder in request.shedders for row in self._scores(shedder, plans)]
-        simulated = LeftAlone(self.state, self.fit, self.earlier, self.scenario.resolved, self.alone, self.trials)
+        situation = Situation.of(self.state, self.scenario.resolved, self.earlier)
+        simulated = LeftAlone(situation, self.alone, self.trials)
         document = recommendation(simulated, scores, request, plans.__getitem__, "0" * 64)
         advised = document.advice.plan
         return Recommended(document, None if advised is None else plans[advised])

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.documents.simulation import SimulatedScore
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import Configured, configured_of
-from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.requests.what_if import Resolve
 from pulsar_advisor.planning.usage.scalable_topics import not_simulated
 from pulsar_advisor.simulation.foresight import CYCLES, acting, after_plan, left_alone
@@ -26,11 +25,7 @@ from pulsar_advisor.simulation.trials import Trial, trials
 class LeftAlone:
     """What becomes of a cluster without a plan."""
 
-    state: ClusterState
-    fit: ClusterState
-    earlier: Sequence[ClusterState]
-    """The fit part of earlier snapshots, oldest first."""
-    settings: ResolvedSettings
+    situation: Situation
     own: Simulation | AdvisorError
     """By its own strategies; an error if they can't judge it."""
     tried: tuple[Trial, ...]
@@ -45,38 +40,36 @@ class LeftAlone:
     @classmethod
     def simulated(
         cls,
-        state: ClusterState,
-        earlier: Sequence[ClusterState],
-        settings: ResolvedSettings,
+        situation: Situation,
         changes: Sequence[Mapping[str, str]],
         resolve: Resolve,
         seed: int,
         published: ClusterState | None,
         set_aside_by: tuple[str, ...],
     ) -> LeftAlone:
-        """Simulate a state, unfit parts included, as it is and with each of these changes; the fields say the rest."""
-        fit = fit_part(state)
+        """Simulate the fit part as it is and with each of these changes; the fields say the rest."""
+        fit, settings, earlier = situation.fit, situation.settings.values, situation.earlier
         own: Simulation | AdvisorError
         try:
-            configured = configured_of(state.load_manager, settings.values)
-            own = left_alone(fit, settings.values, configured, seed=seed, history=earlier)
+            own = left_alone(fit, settings, configured_of(fit.load_manager, settings), seed=seed, history=earlier)
         except AdvisorError as error:
             own = error
         tried = trials(changes, fit, resolve, earlier, seed, own)
-        return cls(state, fit, earlier, settings, own, tried, published, set_aside_by, seed)
+        return cls(situation, own, tried, published, set_aside_by, seed)
 
     @property
     def configured(self) -> Configured:
         """The cluster's own strategies."""
-        return configured_of(self.state.load_manager, self.settings.values)
+        return configured_of(self.situation.state.load_manager, self.situation.settings.values)
 
     def foresight(self, plan: Plan | None) -> Foresight:
         """What happens next under the cluster's own strategies, by themselves and after the advised plan."""
-        own, off = self.configured, shedding_switched_off_by(self.settings.values)
+        fit, settings = self.situation.fit, self.situation.settings.values
+        own, off = self.configured, shedding_switched_off_by(settings)
         try:
             if isinstance(self.own, AdvisorError):
                 raise self.own
-            undone = None if plan is None else after_plan(self.fit, self.settings.values, own, plan, self.earlier)
+            undone = None if plan is None else after_plan(fit, settings, own, plan, self.situation.earlier)
         except AdvisorError as error:
             return Foresight(cycles=CYCLES, own=None, acting=(), plan=None, error=str(error), switched_off_by=off)
         scores = cycle_scores(self.own)
@@ -88,5 +81,5 @@ class LeftAlone:
             plan=undone,
             error=None,
             switched_off_by=off,
-            not_simulated=not_simulated(self.state, self.settings.values),
+            not_simulated=not_simulated(self.situation.state, settings),
         )

@@ -11,12 +11,10 @@ import numpy as np
 from pulsar_advisor.documents.recommendation import Advice, Combination, Foresight, Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
-from pulsar_advisor.model.load.base_load import BaseLoad, base_load, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.entry import combination
-from pulsar_advisor.planning.advice.ailments import Ailment, ailments
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
 from pulsar_advisor.planning.advice.compare import Score, advise, dominating, is_worthwhile, ranked_by_effect
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
@@ -24,16 +22,14 @@ from pulsar_advisor.planning.advice.findings import Finding, findings
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from pulsar_advisor.planning.advice.headline import advice_sentence, highest_on_the_way, none_judged
 from pulsar_advisor.planning.advice.options import Option, ranked_options
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.vain_splits import only_splits_in_vain
 from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome
 from pulsar_advisor.planning.plans.deciding import deciding
 from pulsar_advisor.planning.plans.planned_settings import planned_settings, setting_keys
 from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.usage.hot_topics import HotTopic, hot_topics
-from pulsar_advisor.planning.usage.lower_bound import lowest_usage
 from pulsar_advisor.planning.usage.model_errors import model_errors
-from pulsar_advisor.planning.usage.noise import noise_floor
 from pulsar_advisor.recommendation.balancing import balancing
 from pulsar_advisor.recommendation.endings import by_itself
 from pulsar_advisor.recommendation.left_alone import LeftAlone
@@ -47,52 +43,41 @@ def recommendation(
     alone: LeftAlone, scores: Sequence[Score], request: Request, plan_in: PlanIn, manifest_sha256: str
 ) -> Recommendation:
     """The recommendation for a request's plans, given what becomes of the cluster without one."""
-    state, fit, settings, earlier = alone.state, alone.fit, alone.settings, alone.earlier
+    situation, floor_ratio = alone.situation, alone.situation.noise.ratio
+    state, fit, settings, ails = situation.state, situation.fit, situation.settings, situation.ailments
     planned = [row for row in scores if row.plan is not None]
-    floor = noise_floor([*earlier, fit], settings.values)
-    base = base_load(fit, earlier)
-    settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
     by_own = alone.foresight(None)
-    ails = ailments(state, settings.values, earlier)
-    is_unsettled = any(ailment.unsettles_rates for ailment in ails)
-    overloading = {} if request.goal is not None else _overloading(planned, plan_in, floor.ratio)
+    overloading = {} if request.goal is not None else _overloading(planned, plan_in, floor_ratio)
     offered = [
         row
         for row in scores
-        if request.goal is not None
-        or not (row.plan in overloading or _splits_in_vain(row, alone, plan_in, is_unsettled))
+        if request.goal is not None or not (row.plan in overloading or _splits_in_vain(row, situation, plan_in))
     ]
-    options = _options(alone, offered, request, by_own, floor.ratio, settled) if request.goal is None else ()
-    advised = _advised(offered, request, alone, floor.ratio, options)
+    options = _options(alone, offered, request, by_own) if request.goal is None else ()
+    advised = _advised(offered, request, alone, options)
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
     of_goal = plan_in(str(planned[0].plan)) if request.goal is not None and planned else None
     # A roll keeps the balancer off until its last turn, and its plan is the first one.
     is_roll = advised_plan is not None and advised_plan.shedder == ROLL
     foresight = by_own if is_roll or advised_plan is None else alone.foresight(advised_plan)
-    lowest = lowest_usage(settled, settings.values, base.likely)
-    hot = hot_topics(settled, settings.values, base)
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
     is_judged = not none_judged(scores, refused)
     said_first = [ailment.sentence for ailment in ails[:1] if request.goal is None]
-    found = _findings(alone, settled, planned, advised, plan_in, judged, hot, base, ails)
+    found = _findings(alone, planned, advised, plan_in, judged)
     if of_goal is not None:
-        sentence = goal_sentence(of_goal, floor.ratio)
+        sentence = goal_sentence(of_goal, floor_ratio)
     else:
         sentence = advice_sentence(
             advised_plan,
             scores,
             by_itself(foresight),
             refused,
-            floor.ratio,
+            floor_ratio,
             uneven_sentence(
-                settled,
-                settings.values,
+                situation,
                 request.limits.exclude_brokers,
                 only_splits=advised_plan is not None and not advised_plan.unloads,
-                lowest=lowest,
-                floor_ratio=floor.ratio,
-                hot=hot,
             ),
             without_traffic=not state.brokers.traffic.any(),
             limited=request.limits.are_given,
@@ -100,7 +85,7 @@ def recommendation(
             overloading=next(iter(overloading.values()), ""),
             warned=any(one.severity == "warning" and one.sentence not in said_first for one in found),
         )
-    ranked = ranked_by_effect(planned, alone.configured, floor.ratio)
+    ranked = ranked_by_effect(planned, alone.configured, floor_ratio)
     keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))
     return Recommendation(
         cluster=state.cluster,
@@ -109,7 +94,7 @@ def recommendation(
         proposer=request.proposer,
         view=state.view,
         combinations=tuple(
-            Combination(**asdict(row), dominated_by=_dominated_by(row, ranked, floor.ratio)) for row in scores
+            Combination(**asdict(row), dominated_by=_dominated_by(row, ranked, floor_ratio)) for row in scores
         ),
         advice=Advice(
             plan=advised.plan if advised else None,
@@ -122,25 +107,23 @@ def recommendation(
         refusals=refused,
         notes=tuple(settings.notes),
         foresight=foresight,
-        noise_floor=floor,
-        model_errors=model_errors([*earlier, fit]),
-        lowest_maximum_ratio=None if lowest is None else lowest.by_bundles,
+        noise_floor=situation.noise,
+        model_errors=model_errors([*situation.earlier, fit]),
+        lowest_maximum_ratio=None if situation.lowest is None else situation.lowest.by_bundles,
         trials=alone.tried,
         options=options,
         settings=planned_settings(settings, keys),
     )
 
 
-def _advised(
-    scores: Sequence[Score], request: Request, alone: LeftAlone, floor_ratio: float, options: Sequence[Option]
-) -> Score | None:
+def _advised(scores: Sequence[Score], request: Request, alone: LeftAlone, options: Sequence[Option]) -> Score | None:
     """The plan that is advised; for a goal, the first that has steps.
 
     None that only splits where the first option is to wait: Pulsar's own balancer makes its splits, and goes on.
     """
     if request.goal is not None:
         return next((row for row in scores if row.steps), None)
-    best = advise(scores, alone.configured, floor_ratio)
+    best = advise(scores, alone.configured, alone.situation.noise.ratio)
     waits = bool(options) and options[0].kind == "own_balancer"
     return None if best is not None and not best.unloads and waits else best
 
@@ -157,11 +140,12 @@ def _overloading(scores: Sequence[Score], plan_in: PlanIn, floor_ratio: float) -
     return found
 
 
-def _splits_in_vain(row: Score, alone: LeftAlone, plan_in: PlanIn, is_unsettled: bool) -> bool:
+def _splits_in_vain(row: Score, situation: Situation, plan_in: PlanIn) -> bool:
     """Whether a plan only splits, and changes no load, or goes by rates that are also of clients that come back."""
     if row.plan is None or row.unloads or not row.splits:
         return False
-    return is_unsettled or only_splits_in_vain(plan_in(row.plan), alone.fit, alone.settings.values)
+    is_unsettled = any(ailment.unsettles_rates for ailment in situation.ailments)
+    return is_unsettled or only_splits_in_vain(plan_in(row.plan), situation.fit, situation.settings.values)
 
 
 def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request) -> tuple[Refusal, ...]:
@@ -177,38 +161,28 @@ def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request)
 
 
 def _findings(
-    alone: LeftAlone,
-    settled: ClusterState,
-    planned: Sequence[Score],
-    advised: Score | None,
-    plan_in: PlanIn,
-    judged: Coverage,
-    hot: Sequence[HotTopic],
-    base: BaseLoad,
-    ails: Sequence[Ailment],
+    alone: LeftAlone, planned: Sequence[Score], advised: Score | None, plan_in: PlanIn, judged: Coverage
 ) -> tuple[Finding, ...]:
     """Findings from the plans of the cluster's own strategies (from all if there are none), and the advised plan."""
     own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned
-    splitter = decider_of(alone.state.load_manager).name
+    splitter = decider_of(alone.situation.state.load_manager).name
     others = [row for row in planned if row not in own and (row == advised or row.shedder == splitter)]
     plans = [plan_in(str(row.plan)) for row in (*own, *others)]
     advised_plan = None if advised is None else plan_in(str(advised.plan))
-    return findings(alone.state, settled, alone.settings, plans, judged, hot, base, ails, alone.earlier, advised_plan)
+    return findings(alone.situation, plans, judged, advised_plan)
 
 
-def _options(
-    alone: LeftAlone,
-    scores: Sequence[Score],
-    request: Request,
-    foresight: Foresight,
-    floor_ratio: float,
-    settled: ClusterState,
-) -> tuple[Option, ...]:
-    overloaded = alone.settings.values.overloaded_ratio
-    own_balancer = balancing(foresight, alone.tried, alone.settings.release)
-    spread = _spread(settled, alone.settings)
-    limited = request.limits.are_given
-    return ranked_options(scores, alone.configured, own_balancer, floor_ratio, spread, overloaded, limited=limited)
+def _options(alone: LeftAlone, scores: Sequence[Score], request: Request, foresight: Foresight) -> tuple[Option, ...]:
+    settings = alone.situation.settings
+    return ranked_options(
+        scores,
+        alone.configured,
+        balancing(foresight, alone.tried, settings.release),
+        alone.situation.noise.ratio,
+        _spread(alone.situation.settled, settings),
+        settings.values.overloaded_ratio,
+        limited=request.limits.are_given,
+    )
 
 
 def _spread(state: ClusterState, settings: ResolvedSettings) -> tuple[float, float] | None:

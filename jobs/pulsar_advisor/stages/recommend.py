@@ -15,6 +15,7 @@ from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.advice.compare import Score
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.recommendation import recommendation
@@ -89,9 +90,7 @@ def _left_alone(root: Root, snapshot: str, request: Request) -> LeftAlone:
     inputs = settings_inputs(root, snapshot)
     is_plain = request.goal is None and not request.what_if
     return LeftAlone.simulated(
-        state,
-        earlier_states(root, state, request.history, request.what_if, settings.values),
-        settings,
+        Situation.of(state, settings, earlier_states(root, state, request.history, request.what_if, settings.values)),
         [finding.change for finding in judge(lint_case(root, state, inputs))] if is_plain else (),
         lambda what_if: resolve_settings(*inputs, what_if).values,
         request.seed,

@@ -14,6 +14,7 @@ from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.advice.compare import Score, score
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.recommendation.left_alone import LeftAlone
@@ -58,16 +59,17 @@ def recommended(
     def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
         return resolve_settings("4.0.8", what_if=what_if).values
 
-    alone = LeftAlone.simulated(state, earlier, settings, changes, resolve, request.seed, None, ())
+    situation = Situation.of(state, settings, earlier)
+    alone = LeftAlone.simulated(situation, changes, resolve, request.seed, None, ())
     plans: dict[str, Plan] = {}
     scores: list[Score] = []
     for number, shedder in enumerate(request.shedders):
         part = request.of(shedder)
-        answers = ShedderAnswers.of(part, alone.fit, settings.values, earlier, with_splits=number == 0)
-        for made in answers.plans(part, alone.fit, settings, earlier, INPUTS, ()):
+        answers = ShedderAnswers.of(part, situation.fit, settings.values, earlier, with_splits=number == 0)
+        for made in answers.plans(part, situation.fit, settings, earlier, INPUTS, ()):
             if isinstance(made, Plan):
                 plans[made.title] = made
-                made = score(made, alone.fit, file=made.title, digest=digest_of(made))
+                made = score(made, situation.fit, file=made.title, digest=digest_of(made))
             scores.append(made)
     return recommendation(alone, scores, request, plans.__getitem__, MANIFEST), plans
 

@@ -20,10 +20,10 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, deciding_resources, usage_ratios
 from pulsar_advisor.model.text.some_of import points, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.requests.what_if import NIC_SPEED
 from pulsar_advisor.planning.usage.hot_topics import HotTopic
-from pulsar_advisor.planning.usage.lower_bound import LowestUsage
 
 
 def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | None:
@@ -56,43 +56,32 @@ def unknown_network(state: ClusterState) -> str | None:
     )
 
 
-def uneven_sentence(
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    excluded: Collection[str] = (),
-    *,
-    only_splits: bool = False,
-    lowest: LowestUsage | None = None,
-    floor_ratio: float = 0.0,
-    hot: Sequence[HotTopic] = (),
-) -> str | None:
+def uneven_sentence(situation: Situation, excluded: Collection[str] = (), *, only_splits: bool = False) -> str | None:
     """What can be done about the busiest available broker if no strategy acts; None if the load is even.
 
-    `only_splits`: or if all that is advised is to split bundles. `lowest`: the usage below which no moves bring
-    brokers; `floor_ratio`: the difference that says nothing. `hot`: the topics that need more than a fair share alone,
-    the hottest first.
+    `only_splits`: or if all that is advised is to split bundles.
 
     It is uneven if that broker is overloaded, or above the mean by more than
     `loadBalancerBrokerThresholdShedderPercentage`, as Pulsar's default shedder up to 5.0 has it. Nothing can be done
     about a broker that the operator `excluded` (ids).
     """
+    state, settings, lowest = situation.settled, situation.settings.values, situation.lowest
     rows = np.flatnonzero(state.brokers.available)
     usage = usage_ratios(state.brokers, settings)[rows]
     known = usage[np.isfinite(usage)]
     if not len(known):
         return None
-    overloaded = settings.overloaded_ratio
+    busiest = int(rows[np.nanargmax(usage)])
+    broker, overloaded = state.brokers.ids[busiest], settings.overloaded_ratio
     above_mean = float(known.max() - known.mean())
     if known.max() > overloaded:
         if reason := only_more_brokers(usage, settings):
             return f"Only more brokers help: {reason}."
-        verb, how = "relieve", f"above the overload threshold of {overloaded:.0%}"
+        goal, how = f"relieve {broker}", f"above the overload threshold of {overloaded:.0%}"
     elif above_mean * 100 > settings.load_balancer_broker_threshold_shedder_percentage:
-        verb, how = "balance", f"{points(above_mean)} above the mean"
+        goal, how = "balance", f"{points(above_mean)} above the mean"
     else:
         return None
-    busiest = int(rows[np.nanargmax(usage)])
-    broker = state.brokers.ids[busiest]
     deciding = int(deciding_resources(state.brokers, settings)[busiest])
     resource = RESOURCE_NAMES[deciding]
     is_above = f"{broker} is at {known.max():.1%} ({resource}), {how}"
@@ -110,7 +99,7 @@ def uneven_sentence(
         )
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
-    lowest_seen = float(known.max()) - max(floor_ratio, ROUNDING_RATIO)
+    lowest_seen = float(known.max()) - max(situation.noise.ratio, ROUNDING_RATIO)
     is_at_bound = False
     if lowest is not None and not _another_is_stuck(lowest.of_each[rows], lowest.of_each[busiest], lowest_seen):
         if lowest.by_parts >= lowest_seen:
@@ -119,17 +108,17 @@ def uneven_sentence(
     names = frozenset(map(state.bundle_name, movable))
     of_it = (
         one
-        for one in hot
+        for one in situation.hot
         if one.bundle in names
         and (only_splits or one.alone_ratio > overloaded or (is_at_bound and one.topics_of_bundle == 1))
     )
     if (hottest := next(of_it, None)) is not None:
-        others = [one for one in hot if one != hottest and one.alone_ratio > overloaded]
+        others = [one for one in situation.hot if one != hottest and one.alone_ratio > overloaded]
         return f"{is_above}, and no unload and no split divides {hottest.in_words}{_nor(others)}."
     if only_splits or is_at_bound:
         why = "no moves of whole bundles lower it by more than noise; " if is_at_bound else ""
         return f"{is_above}: {why}`split` looks for cuts whose parts move."
-    return f"{is_above}: `{verb}{f' {broker}' * (verb == 'relieve')}` looks for moves that no strategy makes."
+    return f"{is_above}: `{goal}` looks for moves that no strategy makes."
 
 
 def _another_is_stuck(lowest_of_each: Floats, lowest_of_busiest: float, lowest_seen: float) -> bool:

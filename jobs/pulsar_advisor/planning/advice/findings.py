@@ -20,22 +20,21 @@ from pulsar_advisor.model.cluster.cluster_state import (
     throughput_bytes_per_s,
 )
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
-from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.load.base_load import STEADY_RATIO, BaseLoad, steady_samples
+from pulsar_advisor.model.load.base_load import STEADY_RATIO, steady_samples
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_first, deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
-from pulsar_advisor.planning.advice.ailments import Ailment, unused
+from pulsar_advisor.planning.advice.ailments import unused
 from pulsar_advisor.planning.advice.capacity import unknown_network
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.headline import highest_on_the_way
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.vain_splits import why_in_vain
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
-from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals
-from pulsar_advisor.planning.usage.hot_topics import HotTopic
+from pulsar_advisor.planning.proposals.fitness import split_refusals
 
 _HOT_TOPICS_NAMED: Final = 3
 
@@ -67,28 +66,17 @@ class Finding:
 
 
 def findings(
-    state: ClusterState,
-    settled: ClusterState,
-    resolved: ResolvedSettings,
-    plans: Sequence[Plan],
-    judged: Coverage,
-    hot: Sequence[HotTopic],
-    base: BaseLoad,
-    ails: Sequence[Ailment] = (),
-    earlier: Sequence[ClusterState] = (),
-    advised: Plan | None = None,
+    situation: Situation, plans: Sequence[Plan], judged: Coverage, advised: Plan | None = None
 ) -> tuple[Finding, ...]:
     """What matters besides the advice and the coverage, most important first; at least one if a broker is fit.
 
-    `settled` is the fit part of the state with the usage that plans start from, `hot` its hot topics, and `base` its
-    base load. `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal. `ails` is
-    what `ailments` says, and `earlier` are the fit parts of earlier states. `advised`: the plan that the advice is
-    about.
+    `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal. `advised`: the plan
+    that the advice is about.
     """
-    settings = resolved.values
+    state, fit, resolved, ails = situation.state, situation.fit, situation.settings, situation.ailments
+    settings, earlier, hot = resolved.values, situation.earlier, situation.hot
     of_plans = dict.fromkeys(caveat for plan in plans for caveat in plan.decision.caveats)
     found = [Finding("warning", caveat) for caveat in (*resolved.caveats, *of_plans)]
-    fit = fit_part(state)
     if "topic_traffic" in state.missing:
         found.append(_no_topics_read(fit))
     found += [Finding("warning", ailment.sentence) for ailment in ails]
@@ -97,7 +85,7 @@ def findings(
     if (above := _above_limits(fit)) is not None:
         found.append(above)
     of_all = not (judged.decides or judged.excluded_brokers)
-    busiest = _busiest_broker(settled, settings, base, earlier, of_all=of_all)
+    busiest = _busiest_broker(situation, of_all=of_all)
     if busiest is not None:
         found.append(busiest)
     if advised is not None and (peak := _peak(advised, settings)) is not None:
@@ -154,15 +142,9 @@ def _starts(state: ClusterState) -> dict[str, int]:
     return {broker: at for broker, at in starts if at > 0}
 
 
-def _busiest_broker(
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    base: BaseLoad,
-    earlier: Sequence[ClusterState],
-    *,
-    of_all: bool,
-) -> Finding | None:
+def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding | None:
     """The busiest broker and what it is busy with; without `of_all` one that was set aside may be busier."""
+    state, settings, base = situation.settled, situation.settings.values, situation.base
     available = np.flatnonzero(state.brokers.available)
     if not len(available):
         return None
@@ -177,7 +159,7 @@ def _busiest_broker(
         f"({RESOURCE_NAMES[resource]}); the mean is {mean:.1%}."
     )
     mine = np.flatnonzero((state.bundles.owner == broker) & state.bundles.reported)
-    if resource == CPU and (before := _cpu_before(state, broker, earlier)) is not None:
+    if resource == CPU and (before := _cpu_before(state, broker, situation.earlier)) is not None:
         as_then = f"With as many messages, earlier reports had it at {before:.1%} at most"
         why = "they cost more now, or something else on its machine uses CPU, which no unload lowers"
         return Finding("warning", f"{sentence} {as_then}: {why}.")

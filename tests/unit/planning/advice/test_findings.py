@@ -15,14 +15,12 @@ from pulsar_advisor.model.cluster.cluster_state import (
     IsolationPolicy,
 )
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
-from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.plans.plan import Plan, StepPrediction
 from pulsar_advisor.planning.advice.ailments import ailments
 from pulsar_advisor.planning.advice.coverage import coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.findings import findings as findings_of
-from pulsar_advisor.planning.proposals.fitness import fit_part
-from pulsar_advisor.planning.usage.hot_topics import hot_topics
+from pulsar_advisor.planning.advice.situation import Situation
 from snapshots import runtime_settings
 from unit.execution.doubles import make_plan, split_step, unload_step
 from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone
@@ -36,12 +34,7 @@ def findings(
     earlier: Sequence[ClusterState] = (),
     advised: Plan | None = None,
 ) -> tuple[Finding, ...]:
-    fit = fit_part(state)
-    base = base_load(fit, earlier)
-    settled = with_usage_of_rates(fit, earlier, base)
-    hot = hot_topics(settled, settings.values, base)
-    judged, ails = coverage(state, settings.values), ailments(state, settings.values, earlier)
-    return findings_of(state, settled, settings, plans, judged, hot, base, ails, earlier, advised)
+    return findings_of(Situation.of(state, settings, earlier), plans, coverage(state, settings.values), advised)
 
 
 def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small_bundles(
