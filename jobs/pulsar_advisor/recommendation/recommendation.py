@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,11 +21,16 @@ from pulsar_advisor.planning.advice.compare import Score, advise, dominating, is
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
 from pulsar_advisor.planning.advice.findings import Finding, findings
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
-from pulsar_advisor.planning.advice.headline import advice_sentence, highest_on_the_way, none_judged
+from pulsar_advisor.planning.advice.headline import (
+    advised_sentence,
+    highest_on_the_way,
+    none_judged,
+    unadvised_sentence,
+)
 from pulsar_advisor.planning.advice.options import Option, ranked_options
 from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.vain_splits import only_splits_in_vain
-from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome
+from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome, foretold_outcome
 from pulsar_advisor.planning.plans.deciding import deciding
 from pulsar_advisor.planning.plans.planned_settings import planned_settings, setting_keys
 from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
@@ -47,14 +53,8 @@ def recommendation(
     state, fit, settings, ails = situation.state, situation.fit, situation.settings, situation.ailments
     planned = [row for row in scores if row.plan is not None]
     by_own = alone.foresight(None)
-    overloading = {} if request.goal is not None else _overloading(planned, plan_in, floor_ratio)
-    offered = [
-        row
-        for row in scores
-        if request.goal is not None or not (row.plan in overloading or _splits_in_vain(row, situation, plan_in))
-    ]
-    options = _options(alone, offered, request, by_own) if request.goal is None else ()
-    advised = _advised(offered, request, alone, options)
+    chosen = _chosen(alone, scores, request, plan_in, by_own)
+    advised = chosen.advised
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
     of_goal = plan_in(str(planned[0].plan)) if request.goal is not None and planned else None
     # A roll keeps the balancer off until its last turn, and its plan is the first one.
@@ -67,22 +67,18 @@ def recommendation(
     found = _findings(alone, planned, advised, plan_in, judged)
     if of_goal is not None:
         sentence = goal_sentence(of_goal, floor_ratio)
+    elif advised_plan is not None:
+        uneven = uneven_sentence(situation, request.limits.exclude_brokers, only_splits=not advised_plan.unloads)
+        sentence = advised_sentence(advised_plan, by_itself(foresight), floor_ratio, uneven)
     else:
-        sentence = advice_sentence(
-            advised_plan,
+        sentence = unadvised_sentence(
+            situation,
             scores,
             by_itself(foresight),
             refused,
-            floor_ratio,
-            uneven_sentence(
-                situation,
-                request.limits.exclude_brokers,
-                only_splits=advised_plan is not None and not advised_plan.unloads,
-            ),
-            without_traffic=not state.brokers.traffic.any(),
+            uneven_sentence(situation, request.limits.exclude_brokers),
             limited=request.limits.are_given,
-            undirected=fit.load_manager == "simple",
-            overloading=next(iter(overloading.values()), ""),
+            overloading=chosen.overloading,
             warned=any(one.severity == "warning" and one.sentence not in said_first for one in found),
         )
     ranked = ranked_by_effect(planned, alone.configured, floor_ratio)
@@ -101,7 +97,7 @@ def recommendation(
             digest=advised.digest if advised else None,
             sentence=" ".join((*said_first, judged.headline(sentence, claims_enough=advised is None and is_judged))),
         ),
-        goal_outcome=None if request.goal is None else foretold_outcome(of_goal) if of_goal is not None else "missed",
+        goal_outcome=_goal_outcome(request, of_goal),
         findings=found,
         coverage=judged,
         refusals=refused,
@@ -111,32 +107,64 @@ def recommendation(
         model_errors=model_errors([*situation.earlier, fit]),
         lowest_maximum_ratio=None if situation.lowest is None else situation.lowest.by_bundles,
         trials=alone.tried,
-        options=options,
+        options=chosen.options,
         settings=planned_settings(settings, keys),
     )
 
 
-def _advised(scores: Sequence[Score], request: Request, alone: LeftAlone, options: Sequence[Option]) -> Score | None:
-    """The plan that is advised; for a goal, the first that has steps.
+def _goal_outcome(request: Request, plan: Plan | None) -> GoalOutcome | None:
+    if request.goal is None:
+        return None
+    return "missed" if plan is None else foretold_outcome(plan)
 
-    None that only splits where the first option is to wait: Pulsar's own balancer makes its splits, and goes on.
+
+class _Choice(NamedTuple):
+    """What is advised, and why not something else."""
+
+    advised: Score | None
+    options: tuple[Option, ...] = ()
+    overloading: str = ""
+    """Which broker a worthwhile plan overloads on the way, so that it isn't advised, and how far."""
+
+
+def _chosen(
+    alone: LeftAlone, scores: Sequence[Score], request: Request, plan_in: PlanIn, foresight: Foresight
+) -> _Choice:
+    """For a goal, the first plan that has steps. Else the best one, unless it only splits and the first option is to
+    wait: Pulsar's own balancer makes its splits, and goes on.
     """
     if request.goal is not None:
-        return next((row for row in scores if row.steps), None)
-    best = advise(scores, alone.configured, alone.situation.noise.ratio)
+        return _Choice(next((row for row in scores if row.steps), None))
+    situation, settings = alone.situation, alone.situation.settings
+    floor_ratio = situation.noise.ratio
+    overloading = _overloading(scores, plan_in, floor_ratio)
+    offered = [row for row in scores if not (row.plan in overloading or _splits_in_vain(row, situation, plan_in))]
+    options = ranked_options(
+        offered,
+        alone.configured,
+        balancing(foresight, alone.tried, settings.release),
+        floor_ratio,
+        _spread(situation.settled, settings),
+        settings.values.overloaded_ratio,
+        limited=request.limits.are_given,
+    )
+    best = advise(offered, alone.configured, floor_ratio)
     waits = bool(options) and options[0].kind == "own_balancer"
-    return None if best is not None and not best.unloads and waits else best
+    only_splits = best is not None and not best.unloads
+    return _Choice(None if only_splits and waits else best, options, next(iter(overloading.values()), ""))
 
 
-def _overloading(scores: Sequence[Score], plan_in: PlanIn, floor_ratio: float) -> Mapping[str | None, str]:
+def _overloading(scores: Sequence[Score], plan_in: PlanIn, floor_ratio: float) -> Mapping[str, str]:
     """The worthwhile plans that take a broker above what it has on the way, and which: bundles that brokers exchange
     move one after the other."""
-    found = {}
+    found: dict[str, str] = {}
     for row in scores:
-        if row.confidence == "low" and is_worthwhile(row, floor_ratio):  # as a step is that needs more than there is
-            ratio, broker, _ = highest_on_the_way(plan_in(str(row.plan)))
-            if ratio > max(1.0, (row.maximum_before or 0.0) + floor_ratio):
-                found[row.plan] = f"{broker} to {ratio:.1%}"
+        if (
+            row.plan is not None and row.confidence == "low" and is_worthwhile(row, floor_ratio)
+        ):  # as a step is that needs more than there is
+            peak = highest_on_the_way(plan_in(row.plan))
+            if peak.usage_ratio > max(1.0, (row.maximum_before or 0.0) + floor_ratio):
+                found[row.plan] = f"{peak.broker} to {peak.usage_ratio:.1%}"
     return found
 
 
@@ -170,19 +198,6 @@ def _findings(
     plans = [plan_in(str(row.plan)) for row in (*own, *others)]
     advised_plan = None if advised is None else plan_in(str(advised.plan))
     return findings(alone.situation, plans, judged, advised_plan)
-
-
-def _options(alone: LeftAlone, scores: Sequence[Score], request: Request, foresight: Foresight) -> tuple[Option, ...]:
-    settings = alone.situation.settings
-    return ranked_options(
-        scores,
-        alone.configured,
-        balancing(foresight, alone.tried, settings.release),
-        alone.situation.noise.ratio,
-        _spread(alone.situation.settled, settings),
-        settings.values.overloaded_ratio,
-        limited=request.limits.are_given,
-    )
 
 
 def _spread(state: ClusterState, settings: ResolvedSettings) -> tuple[float, float] | None:

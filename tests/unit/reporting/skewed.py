@@ -28,8 +28,9 @@ from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.advice.compare import Score, advise, no_score, score
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.findings import Finding
-from pulsar_advisor.planning.advice.headline import ByItself, advice_sentence
+from pulsar_advisor.planning.advice.headline import ByItself, advised_sentence, unadvised_sentence
 from pulsar_advisor.planning.advice.options import ranked_options
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.plans.planned_settings import planned_settings
@@ -195,6 +196,11 @@ def recommendation_of(
     overloaded = settings.overloaded_ratio
     lowest = lowest_usage(state, settings, base_load(state).likely)
     options = ranked_options(scores, own, [], DEFAULT_RATIO, now, overloaded)
+    plan, nothing_either = _advised_of(plans, advised), ByItself(False, "Pulsar itself does nothing either.")
+    if plan is None:
+        sentence = unadvised_sentence(Situation.of(state, skewed_settings()), scores, nothing_either)
+    else:
+        sentence = advised_sentence(plan, nothing_either, DEFAULT_RATIO, None)
     return Recommendation(
         cluster="test",
         snapshot="20261121T083000Z",
@@ -204,9 +210,7 @@ def recommendation_of(
         advice=Advice(
             plan=advised.plan if advised else None,
             digest=advised.digest if advised else None,
-            sentence=advice_sentence(
-                _advised_of(plans, advised), scores, ByItself(False, "Pulsar itself does nothing either.")
-            ),
+            sentence=sentence,
         ),
         findings=tuple(Finding(severity, sentence) for severity, sentence in findings),
         lowest_maximum_ratio=None if lowest is None else lowest.by_bundles,

@@ -217,13 +217,13 @@ def _peak(plan: Plan, settings: LoadBalancerSettings) -> Finding | None:
     brokers exchange move one after the other.
     """
     ends = [one.maximum_ratio for one in (plan.predicted.before, plan.predicted.after) if one.maximum_ratio is not None]
-    ratio, broker, step_id = highest_on_the_way(plan)
-    if ratio <= max(settings.overloaded_ratio, *ends) + ROUNDING_RATIO:
+    peak = highest_on_the_way(plan)
+    if peak.usage_ratio <= max(settings.overloaded_ratio, *ends) + ROUNDING_RATIO:
         return None
     return Finding(
         "warning",
-        f"After {step_id} of the advised plan, {broker} is at {ratio:.1%} until later steps relieve it: apply the plan "
-        "when load is low.",
+        f"After {peak.step} of the advised plan, {peak.broker} is at {peak.usage_ratio:.1%} until later steps relieve "
+        "it: apply the plan when load is low.",
     )
 
 

@@ -10,6 +10,7 @@ from pulsar_advisor.model.cluster.cluster_state import RESOURCE_NAMES, RESOURCES
 from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, Step
 from pulsar_advisor.model.text.some_of import count, points
 from pulsar_advisor.planning.advice.compare import Score, is_worthwhile
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.proposals.fitness import Refusal
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 
@@ -24,53 +25,56 @@ class ByItself(NamedTuple):
     sentence: str
 
 
-def advice_sentence(
-    plan: Plan | None,
+def advised_sentence(plan: Plan, by_itself: ByItself, floor_ratio: float, uneven: str | None) -> str:
+    """The advice to carry out a plan.
+
+    Where it only splits, which moves no load: before it, what can be done about a broker that is too busy (`uneven`),
+    and after it, what Pulsar does `by_itself`.
+    """
+    sentence = plan_sentence(plan, floor_ratio)
+    if plan.unloads:
+        return sentence
+    return _one_text(uneven, sentence, by_itself.sentence if by_itself.acts else None)
+
+
+def unadvised_sentence(
+    situation: Situation,
     scores: Sequence[Score],
     by_itself: ByItself,
     refusals: Sequence[Refusal] = (),
-    floor_ratio: float = DEFAULT_RATIO,
     uneven: str | None = None,
     *,
-    without_traffic: bool = False,
     limited: bool = False,
-    undirected: bool = False,
     warned: bool = False,
     overloading: str = "",
 ) -> str:
-    """The advice for an operator.
+    """Why no plan is advised, and what Pulsar does `by_itself`.
 
-    `plan` is the advised one; where it moves nothing, Pulsar may still act `by_itself`. `uneven` says what else can be
-    done about a broker that is too busy, which comes before splits that move no load; `without_traffic`: no broker
-    reports a message or a byte; `limited`: the operator's limits may leave steps out; `undirected`: nothing shows where
-    unloaded bundles go; `warned`: a finding says that something else is wrong or should be done; `overloading`: which
-    broker a worthwhile plan takes above what it has on the way, and how far, so that it isn't advised.
+    `uneven` says what else can be done about a broker that is too busy; `limited`: the operator's limits may leave
+    steps out; `warned`: a finding says that something else is wrong or should be done; `overloading`: which broker a
+    worthwhile plan takes above what it has on the way, and how far, so that it isn't advised.
     """
-    if plan is not None:
-        sentence = plan_sentence(plan, floor_ratio)
-        if plan.unloads:
-            return sentence
-        first = "" if uneven is None else f"{uneven} "
-        return f"{first}{sentence}{_what_else(None, by_itself)}"
     if none_judged(scores, refusals):
         lack = f"{refusals[0].missing} is missing ({refusals[0].reason})" if refusals else str(scores[0].error)
         return f"No unload can be judged: {lack.removesuffix('.')}."
-    if without_traffic:
+    if not situation.state.brokers.traffic.any():
         return "There is no load to balance: no broker reports any message, so no usage comes from bundles."
-    why = f"{'within the limits ' * limited}{_why_nothing(scores, floor_ratio, overloading, undirected=undirected)}"
+    why = _why_nothing(situation, scores, overloading)
+    if limited:
+        why = f"within the limits {why}"
     if uneven is not None:
-        return f"{why[0].upper()}{why[1:]}{_what_else(uneven, by_itself)}"
-    nothing = f"Do nothing{' about the load, but see the findings' * warned}"
+        return _one_text(f"{why[0].upper()}{why[1:]}", uneven, by_itself.sentence if by_itself.acts else None)
+    nothing = "Do nothing about the load, but see the findings" if warned else "Do nothing"
     return f"{'No plan is worthwhile' if by_itself.acts else nothing}: {why} {by_itself.sentence}"
 
 
-def _what_else(uneven: str | None, by_itself: ByItself) -> str:
-    """What else can be done about a broker that no advised step relieves, and what Pulsar does."""
-    return f"{f' {uneven}' * (uneven is not None)}{f' {by_itself.sentence}' * by_itself.acts}"
+def _one_text(*sentences: str | None) -> str:
+    return " ".join(sentence for sentence in sentences if sentence is not None)
 
 
-def _why_nothing(scores: Sequence[Score], floor_ratio: float, overloading: str, *, undirected: bool) -> str:
-    if undirected and any(row.unloads for row in scores):
+def _why_nothing(situation: Situation, scores: Sequence[Score], overloading: str) -> str:
+    floor_ratio = situation.noise.ratio
+    if situation.fit.load_manager == "simple" and any(row.unloads for row in scores):
         return "what a plan brings isn't known, as this load manager chooses where each unloaded bundle goes."
     if overloading:
         return f"each worthwhile plan overloads a broker on the way, as {overloading}."
@@ -132,7 +136,8 @@ def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float, *,
     worst = then if worst is None else worst
     is_close = worst - then <= floor_ratio + _ROUNDING
     is_sure = is_close or now - worst >= floor_ratio
-    verb = "rises" if then >= now else "should fall" if is_sure else "may fall"
+    falls = "should fall" if is_sure else "may fall"
+    verb = "rises" if then >= now else falls
     change = f"{what}: the busiest broker {verb} from {start} to {end}"
     if is_close:
         return change
@@ -140,19 +145,29 @@ def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float, *,
         return f"{change}, at worst to {worst:.1%}"
     if worst - now >= floor_ratio:
         loss = f"at worst the busiest broker rises from {now:.1%} to {worst:.1%}"
-        return f"{f'Try one bundle first: {loss}' if can_try else loss.capitalize()}. {change}"
-    return f"{change}, at worst not at all{': try one bundle first' * can_try}"
+        first = f"Try one bundle first: {loss}" if can_try else loss.capitalize()
+        return f"{first}. {change}"
+    hint = ": try one bundle first" if can_try else ""
+    return f"{change}, at worst not at all{hint}"
 
 
-def highest_on_the_way(plan: Plan) -> tuple[float, str, str]:
-    """The highest usage (ratio) that a plan predicts right after a step, with its broker and step; 0 without one."""
+class Peak(NamedTuple):
+    """The usage of a broker right after a step."""
+
+    usage_ratio: float
+    broker: str
+    step: str
+
+
+def highest_on_the_way(plan: Plan) -> Peak:
+    """The highest usage that a plan predicts right after a step; 0 without one."""
     between = [
-        (ratio, broker, step.id)
+        Peak(ratio, broker, step.id)
         for step in plan.executable_steps
         for broker, ratio in step.predicted.brokers.items()
         if ratio is not None
     ]
-    return max(between, default=(0.0, "", ""))
+    return max(between, default=Peak(0.0, "", ""))
 
 
 def usage_text(broker: BrokerForecast) -> str:

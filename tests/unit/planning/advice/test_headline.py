@@ -12,9 +12,11 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, StepPrediction
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.advice.compare import no_score
-from pulsar_advisor.planning.advice.headline import ByItself, advice_sentence, plan_sentence
+from pulsar_advisor.planning.advice.headline import ByItself, advised_sentence, plan_sentence, unadvised_sentence
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.proposals.fitness import refusals
 from pulsar_advisor.planning.proposals.proposal import Move
+from pulsar_advisor.planning.usage.noise import NoiseFloor
 from states import BrokerRow, cluster_state
 from unit.planning.made_plans import plan_of
 
@@ -118,56 +120,67 @@ QUIET = replace(no_score("A", "B", ""), error=None, why_nothing="All brokers are
 QUIET_TOO = ByItself(False, "Pulsar itself sheds no load.")
 
 
-def test_without_traffic_there_is_nothing_to_balance_however_busy_a_broker_is() -> None:
-    sentence = advice_sentence(None, [QUIET], QUIET_TOO, uneven="b is at 90%.", without_traffic=True)
+@pytest.fixture
+def situation(state: ClusterState, settings: ResolvedSettings) -> Situation:
+    """Figures differ by 2 points from one snapshot to the next."""
+    return replace(Situation.of(state, settings), noise=NoiseFloor(0.02, "history"))
+
+
+def test_without_traffic_there_is_nothing_to_balance_however_busy_a_broker_is(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.brokers.traffic[:] = 0.0
+    sentence = unadvised_sentence(Situation.of(state, settings), [QUIET], QUIET_TOO, uneven="b is at 90%.")
     assert sentence.startswith("There is no load to balance: no broker reports any message")
 
 
-def test_doing_nothing_has_a_sentence_too() -> None:
-    assert advice_sentence(None, [QUIET], QUIET_TOO) == (
+def test_doing_nothing_has_a_sentence_too(situation: Situation) -> None:
+    assert unadvised_sentence(situation, [QUIET], QUIET_TOO) == (
         "Do nothing: no strategy would act on these figures. All brokers are near the mean. Pulsar itself sheds no "
         "load."
     )
     small = replace(QUIET, steps=1, unloads=200, maximum_before=0.9, maximum_after=0.89999)
-    assert advice_sentence(None, [small], QUIET_TOO, floor_ratio=0.02) == (
+    assert unadvised_sentence(situation, [small], QUIET_TOO) == (
         "Do nothing: no strategy lowers the busiest broker by more than 2.0 points, and figures differ that much from "
         "one snapshot to the next. Pulsar itself sheds no load."
     )
 
 
-def test_what_pulsar_does_by_itself_without_a_gain_is_not_to_do_nothing() -> None:
+def test_what_pulsar_does_by_itself_without_a_gain_is_not_to_do_nothing(situation: Situation) -> None:
     small = replace(QUIET, steps=1, unloads=4, maximum_before=0.6, maximum_after=0.59)
-    sentence = advice_sentence(
-        None, [small], ByItself(True, "Pulsar's own A with B would settle in cycle 1."), (), 0.02
-    )
+    acts = ByItself(True, "Pulsar's own A with B would settle in cycle 1.")
+    sentence = unadvised_sentence(situation, [small], acts)
     assert sentence == (
         "No plan is worthwhile: no strategy lowers the busiest broker by more than 2.0 points, and figures differ that "
         "much from one snapshot to the next. Pulsar's own A with B would settle in cycle 1."
     )
 
 
-def test_an_overloaded_broker_is_never_answered_with_do_nothing() -> None:
-    assert advice_sentence(None, [replace(QUIET, steps=1)], QUIET_TOO, uneven="a:8080 is at 95.0%.") == (
+def test_an_overloaded_broker_is_never_answered_with_do_nothing(situation: Situation) -> None:
+    assert unadvised_sentence(situation, [replace(QUIET, steps=1)], QUIET_TOO, uneven="a:8080 is at 95.0%.") == (
         "No strategy finds a move that lowers the busiest broker. a:8080 is at 95.0%."
     )
 
 
-def test_where_nothing_shows_where_bundles_go_no_gain_is_denied() -> None:
+def test_where_nothing_shows_where_bundles_go_no_gain_is_denied(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
     unloads = replace(QUIET, steps=1, unloads=1)
-    assert advice_sentence(None, [unloads], QUIET_TOO, uneven="a:8080 is at 95.0%.", undirected=True) == (
+    simple = Situation.of(replace(state, load_manager="simple"), settings)
+    assert unadvised_sentence(simple, [unloads], QUIET_TOO, uneven="a:8080 is at 95.0%.") == (
         "What a plan brings isn't known, as this load manager chooses where each unloaded bundle goes. a:8080 is at "
         "95.0%."
     )
 
 
-def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
+def test_what_could_not_be_judged_is_said_and_not_taken_for_balance(situation: Situation) -> None:
     state = cluster_state([BrokerRow("a:8080")], [], missing={"isolation_policies": "isolation_policies: 500"})
     (lack,) = refusals("ThresholdShedder", "shedder", frozenset({"isolation_policies"}), state)
     refused = replace(QUIET, why_nothing=lack.sentence)
-    assert advice_sentence(None, [refused], QUIET_TOO, [lack]) == (
+    assert unadvised_sentence(situation, [refused], QUIET_TOO, [lack]) == (
         "No unload can be judged: isolation_policies is missing (isolation_policies: 500)."
     )
-    assert advice_sentence(None, [refused, QUIET], QUIET_TOO, [lack]).startswith("Do nothing")
+    assert unadvised_sentence(situation, [refused, QUIET], QUIET_TOO, [lack]).startswith("Do nothing")
 
 
 def test_without_a_known_busiest_broker_only_the_steps_are_said(moving: Plan) -> None:
@@ -175,9 +188,9 @@ def test_without_a_known_busiest_broker_only_the_steps_are_said(moving: Plan) ->
     assert plan_sentence(plan, FLOOR) == "Unload 1 bundle from a:8080."
 
 
-def test_limits_are_said_before_that_no_strategy_would_act() -> None:
+def test_limits_are_said_before_that_no_strategy_would_act(situation: Situation) -> None:
     limited = replace(QUIET, why_nothing="The limits leave out all 4 unloads: 4 by --max-unloads 0.")
-    assert advice_sentence(None, [limited], QUIET_TOO, limited=True).startswith(
+    assert unadvised_sentence(situation, [limited], QUIET_TOO, limited=True).startswith(
         "Do nothing: within the limits no strategy would act on these figures. The limits leave out all 4 unloads: "
     )
 
@@ -188,8 +201,8 @@ def test_of_an_overloaded_broker_a_split_alone_is_not_all_that_is_said(
     split = Split(0, "range_equally_divide", (0x20000000,), "too many", near_tie=False)
     splitting = plan_of(state, settings, splits=(split,))
     uneven = "a:8080 is at 95.0%."
-    assert advice_sentence(splitting, [], QUIET_TOO, uneven=uneven).startswith(f"{uneven} Split 1 bundle")
-    assert uneven not in advice_sentence(moving, [], QUIET_TOO, uneven=uneven)
+    assert advised_sentence(splitting, QUIET_TOO, FLOOR, uneven).startswith(f"{uneven} Split 1 bundle")
+    assert uneven not in advised_sentence(moving, QUIET_TOO, FLOOR, uneven)
 
 
 def test_what_pulsar_does_by_itself_is_said_where_only_splits_are_advised(
@@ -197,8 +210,8 @@ def test_what_pulsar_does_by_itself_is_said_where_only_splits_are_advised(
 ) -> None:
     splitting = plan_of(state, settings, splits=(Split(0, "range_equally_divide", (1,), "too many", near_tie=False),))
     acts = ByItself(True, "Pulsar's own A settles in cycle 1.")
-    assert advice_sentence(splitting, [], acts).endswith(acts.sentence)
-    assert acts.sentence not in advice_sentence(moving, [], acts)
+    assert advised_sentence(splitting, acts, FLOOR, None).endswith(acts.sentence)
+    assert acts.sentence not in advised_sentence(moving, acts, FLOOR, None)
 
 
 def test_a_split_whose_parts_move_comes_first(moving: Plan) -> None:
@@ -211,6 +224,6 @@ def test_a_split_whose_parts_move_comes_first(moving: Plan) -> None:
     assert "Then split" not in said
 
 
-def test_where_every_strategy_fails_nothing_is_said_of_the_figures() -> None:
+def test_where_every_strategy_fails_nothing_is_said_of_the_figures(situation: Situation) -> None:
     failed = no_score("Own", "AvgShedder", "there is no shedder 'Own'")
-    assert advice_sentence(None, [failed], QUIET_TOO) == "No unload can be judged: there is no shedder 'Own'."
+    assert unadvised_sentence(situation, [failed], QUIET_TOO) == "No unload can be judged: there is no shedder 'Own'."
