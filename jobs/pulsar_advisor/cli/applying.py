@@ -161,8 +161,12 @@ def _end_run(plan: Plan, ledger: Ledger, name: str | None, *, for_good: bool, js
         print_json([EndedRun(run=run.id, digest=run.digest, state=run.state) for run in runs])
     else:
         for run in runs:
-            at_work = "ends once its steps in flight are done"
-            how = "ended" if for_good else at_work if is_held(ledger, run) else "has no process: --resume continues it"
+            if for_good:
+                how = "ended"
+            elif is_held(ledger, run):
+                how = "ends once its steps in flight are done"
+            else:
+                how = "has no process: --resume continues it"
             say(f"run {run.id} of {run.digest} {how}")
     if for_good:
         for line in left_open(ledger, runs):

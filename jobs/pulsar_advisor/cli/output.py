@@ -113,7 +113,8 @@ def listen(words: Sequence[str]) -> list[str]:
     """
     quiet, verbose = (any(word in options for word in words) for options in (_QUIET, _VERBOSE))
     refuse_together({_QUIET[0]: quiet, _VERBOSE[0]: verbose})
-    _STAGES.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
+    said = logging.DEBUG if verbose else logging.INFO
+    _STAGES.setLevel(logging.WARNING if quiet else said)
     _STAGES.handlers = [_latest]
     return [word for word in words if word not in (*_QUIET, *_VERBOSE)]
 

@@ -42,7 +42,8 @@ def plans(
         plans, made = summaries(book, cluster), _newest_recommendation(root)
         advised = made.advice.digest if made else None
         states = states_of(book, cluster, plans, () if advised is None else (advised,))
-    newest = made.snapshot if made else plans[0].snapshot if plans else None
+    latest = made or next(iter(plans), None)
+    newest = None if latest is None else latest.snapshot
     listed = [one for one in states if all or one.snapshot == newest or one.state not in ("proposed", "rejected")]
     if json:
         print_json(listed)

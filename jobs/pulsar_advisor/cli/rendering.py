@@ -76,7 +76,7 @@ def plan_table(states: Iterable[PlanState], *, each: bool) -> Iterator[str]:
     yield f"{'plan':<{SHORT}}  {'state':<9}  {'snapshot':<16}  {'steps':>6}  {'highest usage':<17}  strategy"
     for one, *others in groups.values():
         usage = f"{percent(one.maximum_before)} → {percent(one.maximum_after)}"
-        mark = "advised: " * one.advised
+        mark = "advised: " if one.advised else ""
         alike = f" and {count(len(others), 'other')} alike" if others else ""
         yield (
             f"{short(one.digest)}  {one.state:<9}  {one.snapshot}  {one.executable_steps:>6,}  {usage:<17}  "

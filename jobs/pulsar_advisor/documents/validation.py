@@ -71,8 +71,11 @@ def _with_effects(document: Json) -> Json:
     """In the first version, every warning below the scope `cluster` confined its rows."""
 
     def added(row: Json) -> Json:
-        confines = row["severity"] == "warning" and row["scope"] != "cluster"
-        effect = "stop" if row["severity"] == "critical" else "confine" if confines else "doubt"
+        effect = "doubt"
+        if row["severity"] == "critical":
+            effect = "stop"
+        elif row["severity"] == "warning" and row["scope"] != "cluster":
+            effect = "confine"
         return {**row, "effect": effect, "about": row.get("about"), "concerned": row.get("concerned")}
 
     results = TypeAdapter(list[Json]).validate_python(document["results"])

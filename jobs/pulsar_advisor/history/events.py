@@ -205,7 +205,9 @@ def _cause(earlier: Moment, later: Moment, moves: int, stopped: Collection[str])
     if earlier.leader_unloads is None or later.leader_unloads is None:
         return UNKNOWN
     counted = later.leader_unloads - earlier.leader_unloads
-    return OWN if counted >= moves else OPERATOR if counted == 0 else UNKNOWN
+    if counted >= moves:
+        return OWN
+    return OPERATOR if counted == 0 else UNKNOWN
 
 
 def _is_on(earlier: Moment, later: Moment, switch: str) -> bool:

@@ -196,8 +196,8 @@ def uniform_minimum_is_reached(case: Case) -> Violation | None:
     dimension = 0 if by_rate else 1
     if enough[dimension] or (settings.behaviour < SEPARATE_DIMENSIONS and any(enough)):
         return None
-    (most, least), key = gaps[dimension], ("minUnloadMessage", "minUnloadMessageThroughput")[dimension]
-    unit = ("msg/s", "bytes/s")[dimension]
+    most, least = gaps[dimension]
+    key, unit = ("minUnloadMessage", "msg/s") if by_rate else ("minUnloadMessageThroughput", "bytes/s")
     return Violation(
         f"two brokers are {most - least:,.0f} {unit} apart; {settings.max_unload_percentage:.0%} of that is "
         f"{moved[dimension]:,} {unit}, below {key}={minimums[dimension]:,}",

@@ -196,7 +196,8 @@ def tradeoff_text(options: Options) -> str:
         f"busiest broker. Without a plan it is at {percent(_now(options))}. {name} reaches the lowest, "
         f"{percent(best.maximum_ratio)}, and disturbs {best.disturbed:,}."
         + (f" Moving whole bundles can't get below {percent(lowest)}." if lowest is not None else "")
-        + f" The table below has every figure{f', also of {busier} that would make it busier' * bool(busier)}."
+        + " The table below has every figure"
+        + (f", also of {busier} that would make it busier." if busier else ".")
     )
 
 

@@ -48,14 +48,13 @@ class CombinationRow:
     @property
     def remark(self) -> str:
         """Further remarks about it; may be empty."""
-        left_out = count(self.not_executable, "more step" if self.steps else "step") + " can't be carried out"
-        same = f"The same {'steps' if self.steps else 'answer'}: {'; '.join(self.alike)}"
-        parts = (
-            self.note,
-            left_out * bool(self.not_executable),
-            f"Dominated by {self.dominated_by}" * bool(self.dominated_by),
-            same * bool(self.alike),
-        )
+        parts = [self.note]
+        if self.not_executable:
+            parts.append(count(self.not_executable, "more step" if self.steps else "step") + " can't be carried out")
+        if self.dominated_by:
+            parts.append(f"Dominated by {self.dominated_by}")
+        if self.alike:
+            parts.append(f"The same {'steps' if self.steps else 'answer'}: {'; '.join(self.alike)}")
         return " ".join(map(sentence, filter(None, parts)))
 
 
@@ -133,7 +132,7 @@ def combination_rows(
     for group in alike.values():
         first = next((row for row in group if row.advised), group[0])
         others = (
-            combination(row.shedder, row.placement) + " (configured)" * row.configured
+            combination(row.shedder, row.placement) + (" (configured)" if row.configured else "")
             for row in group
             if row is not first
         )

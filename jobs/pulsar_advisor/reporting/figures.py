@@ -44,8 +44,9 @@ def throughput(bytes_per_s: float | None) -> str:
 
 def _three_digits(value: float) -> str:
     magnitude = abs(value)
-    digits = 0 if magnitude >= 99.95 or magnitude == 0 else 1 if magnitude >= 9.995 else 2
-    return f"{value:,.{digits}f}"
+    if magnitude >= 99.95 or magnitude == 0:
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if magnitude >= 9.995 else f"{value:,.2f}"
 
 
 def count(number: int, noun: str) -> str:

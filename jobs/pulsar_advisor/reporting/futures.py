@@ -227,7 +227,7 @@ def does(score: Score, strategies: str) -> str:
         end = f"would oscillate: cycle {score.cycles} ends as cycle {score.repeats_cycle} did"
     else:
         end = f"would not have settled by cycle {score.cycles}"
-    acts = f"after {done(score)} " * score.happens
+    acts = f"after {done(score)} " if score.happens else ""
     effects = [f"{acts}the busiest broker is at {percent(after)}{between(score)}, now at {percent(before)}"]
     if score.bundles_moved_again:
         effects.append(f"bundles moved more than once: {score.bundles_moved_again:,}")
@@ -245,7 +245,8 @@ def name(future: Future) -> str:
     every = len(future.placements) == len(PLACEMENTS)
     placements = "any placement" if every else " or ".join(future.placements)
     own = " (the cluster's own)" if future.own else ""
-    return f"{future.shedder} with {placements}{own}{', ' * bool(future.what_if)}{future.what_if}"
+    what_if = f", {future.what_if}" if future.what_if else ""
+    return f"{future.shedder} with {placements}{own}{what_if}"
 
 
 def cells(future: Future) -> tuple[str, ...]:

@@ -340,7 +340,7 @@ def _combinations(page: ReportPage) -> Iterator[str]:
         (
             (
                 (f"**{text(row.shedder)}** (advised)" if row.advised else text(row.shedder))
-                + " (configured)" * row.configured,
+                + (" (configured)" if row.configured else ""),
                 text(row.placement),
                 f"{row.unloads:,}",
                 f"{row.splits:,}",

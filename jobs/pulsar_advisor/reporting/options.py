@@ -155,14 +155,15 @@ def cost_text(cost: Cost) -> str:
     """What is disturbed: `2 unloads: 12 topics, 40 clients, 3.1 MB/s moved`."""
     if not cost.unloads and not cost.splits:
         return "nothing is disturbed"
-    parts = [count(cost.splits, "split") + ", which can't be undone"] * bool(cost.splits)
+    parts = []
     if cost.unloads:
         clients = cost.producers + cost.consumers
-        parts.insert(
-            0,
+        parts.append(
             f"{count(cost.unloads, 'unload')}: {count(cost.topics, 'topic')}, {count(clients, 'client')}, "
-            f"{throughput(cost.moved_throughput_bytes_per_s)} moved",
+            f"{throughput(cost.moved_throughput_bytes_per_s)} moved"
         )
+    if cost.splits:
+        parts.append(count(cost.splits, "split") + ", which can't be undone")
     return "; ".join(parts)
 
 

@@ -98,6 +98,13 @@ def verdict_of(
     acting = advised if kind == "act" else None
     needed = needed_consents(acting) if acting else ()
     grades = Counter(step.confidence for step in executable) if acting else Counter()
+    commands: tuple[Command, ...] = ()
+    if acting is not None and why_not_again:
+        commands = _afterwards(acting, why_not_again, root_url, dag)
+    elif acting is not None and dag:
+        commands = _in_airflow(acting, dag, needed)
+    elif acting is not None:
+        commands = _commands(acting, root_url, recommendation.proposer)
     return Verdict(
         kind=kind,
         headline=_headline(kind, plan, obstacles, recommendation, trust),
@@ -112,13 +119,7 @@ def verdict_of(
         executable=len(executable) if acting else 0,
         not_executable=tuple(Tally(reason, number) for reason, number in obstacles.most_common()),
         warnings=tuple(sentence(why) for each in needed if each.consent.name == "worse" for why in each.reasons),
-        commands=()
-        if acting is None
-        else _afterwards(acting, why_not_again, root_url, dag)
-        if why_not_again
-        else _in_airflow(acting, dag, needed)
-        if dag
-        else _commands(acting, root_url, recommendation.proposer),
+        commands=commands,
     )
 
 

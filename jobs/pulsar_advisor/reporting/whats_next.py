@@ -52,22 +52,29 @@ def interference_sentence(plan: Undone, cycles: int, switched_off_by: Sequence[s
 def _interference(plan: Undone, cycles: int) -> str:
     number = count(plan.plan_bundles, "bundle")
     highest = f"the busiest broker at {percent(plan.last_usage_maximum_ratio)}{between(plan)}"
-    end = (
-        f"end with {highest}{doubt(plan)}"
-        if plan.ended == "settled"
-        else f"not settle by cycle {cycles}, with {highest}"
-    )
-    if plan.ended == "repeats":
+    if plan.ended == "settled":
+        end = f"end with {highest}{doubt(plan)}"
+    elif plan.ended == "repeats":
         end = f"oscillate, with {highest} in cycle {plan.cycles}"
+    else:
+        end = f"not settle by cycle {cycles}, with {highest}"
     if not plan.happens:
         return f"Pulsar's own balancer would do nothing for {cycles} cycles"
     if not plan.moved_again:
         where = "where it is" if plan.plan_bundles == 1 else "where they are"
-        acts = [f"unload {count(plan.bundles, 'other bundle')}"] * bool(plan.bundles)
-        acts += [f"split {count(plan.splits, 'bundle')}"] * bool(plan.splits)
-        return f"Pulsar's own balancer would leave its {number} {where}, {', '.join(acts)} and {end}"
+        acts = [f"leave its {number} {where}"]
+        if plan.bundles:
+            acts.append(f"unload {count(plan.bundles, 'other bundle')}")
+        if plan.splits:
+            acts.append(f"split {count(plan.splits, 'bundle')}")
+        return f"Pulsar's own balancer would {', '.join(acts)} and {end}"
     again, back = plan.moved_again, plan.moved_back
-    where = "back" if back == again else f"again, {back:,} of them back" if back else "again"
+    if back == again:
+        where = "back"
+    elif back:
+        where = f"again, {back:,} of them back"
+    else:
+        where = "again"
     return (
         f"Pulsar's own balancer would undo part of it: from cycle {plan.first_cycle} on it would move "
         f"{again:,} of the plan's {number} {where}, and {end}"

@@ -267,7 +267,9 @@ def _transfer(
         else:
             answers.brokers.record(source, BrokerOutcome.NOTHING_MOVES)
             too_few += 1
-    return spread, "NoLoadData" if without_data else "NoBundles" if too_few else "HitCount"
+    if without_data:
+        return spread, "NoLoadData"
+    return spread, "NoBundles" if too_few else "HitCount"
 
 
 def _serve(

@@ -113,7 +113,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
 
     dimension = 0 if by_rate else 1
     extremes = rate if by_rate else throughput
-    own, busiest = (rates, throughputs)[dimension], extremes.busiest
+    own, busiest = rates if by_rate else throughputs, extremes.busiest
     needs = [to_int((found.greatest - found.least) * settings.max_unload_percentage) for found in (rate, throughput)]
     worth = (settings.min_unload_message, settings.min_unload_message_throughput)
     enough = [need >= minimum for need, minimum in zip(needs, worth, strict=True)]
@@ -171,7 +171,7 @@ def _not_walked(load: LoadData) -> Outcomes:
 
 def _walk(load: LoadData, busiest: int, dimension: int, need: int, settings: LoadBalancerSettings) -> Outcomes:
     """Walk the bundles of the busiest broker, greatest first, and choose those that still fit into `need`."""
-    value = (load.bundles.rate_per_s(), load.bundles.throughput_bytes_per_s())[dimension]
+    value = load.bundles.rate_per_s() if dimension == 0 else load.bundles.throughput_bytes_per_s()
     ranked = rank(load, np.array([busiest], dtype=np.int32), value)
     cap = settings.max_unload_bundle_num_per_shedding
     with_slack = settings.behaviour < _NO_SLACK and (dimension == 0 or settings.behaviour >= SEPARATE_DIMENSIONS)

@@ -118,5 +118,5 @@ def _read_row(root: Root, snapshot: str) -> SnapshotRow:
     if not root.is_written(snapshot, "recommend"):
         return row("unfinished", "validated; no recommendation", len(failed))
     made = read_recommendation(root, snapshot)
-    verdict: SnapshotVerdict = "act" if made.advice.plan else "unfit" if made.is_unjudged else "nothing"
-    return row(verdict, made.advice.sentence, len(failed), made.imbalance_ratio)
+    unadvised: SnapshotVerdict = "unfit" if made.is_unjudged else "nothing"
+    return row("act" if made.advice.plan else unadvised, made.advice.sentence, len(failed), made.imbalance_ratio)

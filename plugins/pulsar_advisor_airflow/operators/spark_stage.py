@@ -95,4 +95,7 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
 
 def _flat(arguments: Sequence[Any]) -> Iterator[str]:
     for argument in arguments:
-        yield from map(str, argument if isinstance(argument, list) else [argument] if argument != "" else [])
+        if isinstance(argument, list):
+            yield from map(str, argument)
+        elif argument != "":
+            yield str(argument)

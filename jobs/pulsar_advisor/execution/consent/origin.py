@@ -97,4 +97,5 @@ def _around(place: int, text: str) -> str:
     """The text; of a long one what is around the place, as two cut elsewhere could look the same."""
     start = max(0, place - _SHOWN // 3) if len(text) > _SHOWN else 0
     end = start + _SHOWN
-    return f"{'…' * (start > 0)}{text[start:end]}{'…' * (end < len(text))}"
+    before, after = "…" if start > 0 else "", "…" if end < len(text) else ""
+    return f"{before}{text[start:end]}{after}"

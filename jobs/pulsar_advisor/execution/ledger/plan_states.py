@@ -109,8 +109,10 @@ def _state(
 ) -> PlanStateName:
     if "done" in begun:
         return "applied"
+    if begun and begun[-1] == "active":
+        return "applying"
     if begun:
-        return "applying" if begun[-1] == "active" else "aborted" if begun[-1] == "aborted" else "stopped"
+        return "aborted" if begun[-1] == "aborted" else "stopped"
     if any(one.is_in_force(now_ms) for one in approvals):
         return "approved"
     if answers and answers[-1].kind == REJECTED:

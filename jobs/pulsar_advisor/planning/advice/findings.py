@@ -104,10 +104,10 @@ def findings(
     splits = [step for plan in plans for step in plan.executable_steps if step.action == "split"]
     if refused:
         found.append(Finding("warning", refused[0].sentence))
-    elif any(ailment.unsettles_rates for ailment in ails):
-        found += [Finding("info", _NO_SPLITS)] * bool(splits)
-    else:
+    elif not any(ailment.unsettles_rates for ailment in ails):
         found += _splits(splits, fit, settings)
+    elif splits:
+        found.append(Finding("info", _NO_SPLITS))
     if (averages := _averages(fit)) is not None:
         found.append(averages)
     found += [Finding("info", note) for note in resolved.notes]
@@ -269,10 +269,11 @@ def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding |
         return None
     is_planned = why_no_destination(state, settings) is None and any(is_movable(state, row) for row in outside)
     named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
+    remedy = "; `conform` plans the moves" if is_planned else ""
     return Finding(
         "warning",
         f"{count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'} where isolation policies forbid it: "
-        f"{named}. Pulsar applies them only when it assigns a bundle{'; `conform` plans the moves' * is_planned}.",
+        f"{named}. Pulsar applies them only when it assigns a bundle{remedy}.",
     )
 
 

@@ -134,9 +134,11 @@ def _is_alike(one: Score, other: Score) -> bool:
 
 
 def _of_plan(row: Score, alike: Sequence[Score], *, limited: bool) -> Option:
-    parts = [f"unload {count(row.unloads, 'bundle')}"] * bool(row.unloads)
-    parts += [f"split {count(row.splits, 'bundle')}"] * bool(row.splits)
-    what = " and ".join(parts)
+    what = " and ".join(
+        f"{verb} {count(number, 'bundle')}"
+        for verb, number in (("unload", row.unloads), ("split", row.splits))
+        if number
+    )
     within = " within the limits" if limited else ""
     condition = "the bundles are where the snapshot found them, and the load stays as it is"
     return Option(

@@ -96,8 +96,10 @@ def why_stays(room: Room, bundles: Sequence[int], broker: int, target_ratio: flo
 def why_none_goes(room: Room, bundles: Sequence[int], without_room: str) -> str:
     """Why none of these bundles (rows) goes elsewhere: what forbids those that may go nowhere, else `without_room`."""
     barred = [row for row in bundles if not len(room.allowed(row))]
-    clauses = [without_room] * (len(barred) < len(bundles) or not barred)
-    return "; ".join([*clauses, *([nowhere_clause(room, barred)] if barred else [])])
+    if not barred:
+        return without_room
+    nowhere = nowhere_clause(room, barred)
+    return nowhere if len(barred) == len(bundles) else f"{without_room}; {nowhere}"
 
 
 def choose(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:

@@ -186,8 +186,9 @@ def _balanced(room: Room, target: float) -> Choice:
 def _refusals(refused: Mapping[str, str]) -> list[str]:
     """The bundles that can't be cut, and why: the first few."""
     sentences = [f"{bundle} can't be split: {why}." for bundle, why in islice(refused.items(), _MOST_NAMED)]
-    more = len(refused) - _MOST_NAMED
-    return [*sentences, *([f"{count(more, 'more bundle')} of busy brokers can't be split either."] * (more > 0))]
+    if (more := len(refused) - _MOST_NAMED) > 0:
+        sentences.append(f"{count(more, 'more bundle')} of busy brokers can't be split either.")
+    return sentences
 
 
 def _cuts(

@@ -245,11 +245,11 @@ def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision
     for source, bundle, destination in zip(
         left.source.tolist(), left.bundle.tolist(), left.destination.tolist(), strict=True
     ):
-        reasons = [f"{state.brokers.ids[source]}: {chosen.brokers.explain(broker_row[source])}"] * (
-            source in broker_row
-        )
-        row = bundle_row.get(bundle)
-        reasons += [f"the bundle: {chosen.bundles.explain(row)}"] if row is not None else []
+        reasons = []
+        if source in broker_row:
+            reasons.append(f"{state.brokers.ids[source]}: {chosen.brokers.explain(broker_row[source])}")
+        if (row := bundle_row.get(bundle)) is not None:
+            reasons.append(f"the bundle: {chosen.bundles.explain(row)}")
         moves.append(
             Move(
                 bundle=bundle,

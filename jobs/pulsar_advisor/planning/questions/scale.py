@@ -242,7 +242,7 @@ def _titles(limits: Floats, brokers: Sequence[str]) -> list[str]:
 
 
 def _size(load: _Load, numbers: Sequence[int], titles: Sequence[str], machine: int, change: int) -> Size:
-    changed = [number + change * (row == machine) for row, number in enumerate(numbers)]
+    changed = [number + change if row == machine else number for row, number in enumerate(numbers)]
     ratios = [load.busiest(end, changed) for end in load.ends]
     return Size(titles[machine] if change else "", change, sum(changed), min(ratios), ratios[1], max(ratios))
 
