@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -37,8 +36,7 @@ def build_plan(
     checks: Sequence[StepCheck] = (),
     history: Sequence[ClusterState] = (),
 ) -> Plan:
-    """The plan of one proposal. Unloads come first: they are reversible, and a split removes its bundle. The unloads of
-    a split's children follow it, if they are requested.
+    """The plan of one proposal.
 
     `setting_keys` are the keys that the strategies read; the plan records them and the switches with their origin.
     `checks` are the validation results that the steps rest on, `history` the earlier snapshots, which the shedder
@@ -57,16 +55,7 @@ def build_plan(
     outlook = Outlook.of(state, base, with_usage_of_rates(state, history, base))
     noise = noise_floor([*history, state], settings.values)
     steps = Steps(state, settings, outlook, noise.ratio, _changes(state, settings, history), unloads, splits)
-    budgets = Budgets(request.limits)
-    moves, unloads_left_out = unloads_within(proposal.moves, state, budgets)
-    splits_kept, splits_left_out = splits_within(proposal.splits, state, request.limits)
-    steps.unload(moves)
-    for split in splits_kept:
-        steps.split(split)
-        if request.unload_children or split.destinations:
-            unloads_left_out += steps.unload_children(split, request, proposal.placement, budgets)
-    unloads_proposed = unloads_left_out.total() + sum(step.action == "unload" for step in steps.steps)
-    left_out = tuple(_left_out(proposal, request, unloads_left_out, unloads_proposed, splits_left_out))
+    left_out = _add_within_limits(steps, proposal, request)
     sentences = tuple(f"{clause[0].upper()}{clause[1:]}." for clause in left_out)
     acts = any(step.executable for step in steps.steps)
     # A kind says in a clause why it does nothing, a shedder in a sentence.
@@ -107,20 +96,30 @@ def build_plan(
     )
 
 
-def _left_out(
-    proposal: Proposal, request: Request, unloads: Counter[str], unloads_proposed: int, splits: Counter[str]
-) -> Iterator[str]:
-    """A clause each about the unloads and splits that an operator's limits leave out, by option.
+def _add_within_limits(steps: Steps, proposal: Proposal, request: Request) -> list[str]:
+    """Add what the limits leave of a proposal; a clause each about the unloads and splits that they leave out.
 
-    The default number of splits isn't mentioned: the next plan has the splits that follow.
+    Unloads come first: they are reversible, and a split removes its bundle. The unloads of a split's children follow
+    it, if they are requested. The default number of splits isn't mentioned: the next plan has the splits that follow.
     """
+    budgets = Budgets(request.limits)
+    moves, unloads = unloads_within(proposal.moves, steps.state, budgets)
+    kept, splits = splits_within(proposal.splits, steps.state, request.limits)
+    steps.unload(moves)
+    for split in kept:
+        steps.split(split)
+        if request.unload_children or split.destinations:
+            unloads += steps.unload_children(split, request, proposal.placement, budgets)
     if not request.limits.are_given:
-        return
+        return []
     whose = "" if request.goal else f"{proposal.shedder}'s "
+    clauses = []
     if unloads:
-        yield left_out_clause(unloads, unloads_proposed, "unload", whose)
+        proposed = unloads.total() + sum(step.action == "unload" for step in steps.steps)
+        clauses.append(left_out_clause(unloads, proposed, "unload", whose))
     if splits:
-        yield left_out_clause(splits, len(proposal.splits), "split", whose)
+        clauses.append(left_out_clause(splits, len(proposal.splits), "split", whose))
+    return clauses
 
 
 def _plain_figures(figures: Mapping[str, Figure]) -> dict[str, int | float | str | None]:
