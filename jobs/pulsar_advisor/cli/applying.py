@@ -30,6 +30,7 @@ from pulsar_advisor.model.bounds import next_time, seconds
 from pulsar_advisor.model.errors import BalancerStillOff, UsageError
 
 if TYPE_CHECKING:
+    from pulsar_advisor.execution.cluster.probe import PublishProbe
     from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.model.plans.plan import Plan
 
@@ -88,7 +89,6 @@ def apply(
     reach, restore = partial(connection.admin, place), command(RESTORE, place, connection, ledger)
     keepers = () if dry_run else heads.keepers(place)
     with opened_plan(plan, place, ledger) as (document, _, book), head_kept(book, keepers):
-        from pulsar_advisor.execution.cluster.probe import PublishProbe
         from pulsar_advisor.execution.ledger.runs import run_by_id
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.execution.run.preconditions import NEW_PLAN
@@ -115,14 +115,8 @@ def apply(
             # The zone comes last: if the clocks change tonight, the offset is another tomorrow.
             until=None if until is None else next_time(until, datetime.now()).astimezone(),
         )
-        admin, probe = reach(), None
-        if probe_topic is not None:
-            service_url = connection.options(place).service_url
-            if service_url is None:
-                raise UsageError(
-                    "--probe-topic needs the brokers' binary address: give --service-url pulsar://broker:6650"
-                )
-            probe = PublishProbe(service_url, probe_topic, seconds(probe_gap))
+        admin = reach()
+        probe = None if probe_topic is None else _probe(connection.options(place).service_url, probe_topic, probe_gap)
         if log_json:
             log_lines_of(LOGGER)
         with deferred_signals() as interruption:
@@ -148,6 +142,14 @@ def apply(
             say(f"ledger: {result.ledger_head}")
         if falls_short:
             log(outcome_sentence(result.goal_outcome, document.title))
+
+
+def _probe(service_url: str | None, topic: str, gap: str) -> PublishProbe:
+    from pulsar_advisor.execution.cluster.probe import PublishProbe
+
+    if service_url is None:
+        raise UsageError("--probe-topic needs the brokers' binary address: give --service-url pulsar://broker:6650")
+    return PublishProbe(service_url, topic, seconds(gap))
 
 
 def _end_run(plan: Plan, ledger: Ledger, name: str | None, *, for_good: bool, json: bool) -> None:

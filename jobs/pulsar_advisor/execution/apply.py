@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pulsar_advisor.documents.apply_result import ApplyResult
@@ -26,6 +26,7 @@ from pulsar_advisor.execution.ledger.runs import (
     unfinished_run,
 )
 from pulsar_advisor.execution.ledger.steps import is_left, steps_of_run
+from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.run.dry_run import dry_run
 from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.end_of_run import EndOfRun, end_of_run
@@ -51,6 +52,19 @@ SETTLE_MARGIN_S: Final = 30
 _AFTER_A_DRIFT: Final = "make a new plan, or have this one approved with --on-drift skip to leave such steps out"
 
 
+@dataclass(frozen=True)
+class _Attempt:
+    """One call of `apply_plan`."""
+
+    plan: Plan
+    ledger: Ledger
+    cluster: ClusterPort
+    options: ApplyOptions
+    progress: Progress
+    clock: Clock
+    interruption: Interruption
+
+
 def apply_plan(
     plan: Plan,
     ledger: Ledger,
@@ -68,13 +82,14 @@ def apply_plan(
     If the cluster's own balancer could not be restored, the result has exit code 8; `BalancerStillOff` is raised if
     nothing else was sent.
     """
+    attempt = _Attempt(plan, ledger, cluster, options, progress, clock, interruption)
     try:
-        ended = _applied(plan, ledger, cluster, options, progress, clock, interruption)
+        ended = _applied(attempt)
     finally:
         telemetry.flush()
     reached, left_there = goal_outcome(plan), ""
     if ended.outcome in ("done", "nothing_to_do") and reached not in FALLS_SHORT:
-        left_there = _not_drained(plan, cluster, progress, clock, interruption)
+        left_there = _not_drained(attempt)
         if ended.run is not None:
             record_drained(ledger, digest_of(plan), ended.run, left_there)
     has_ended = not options.dry_run and ended.parking is None
@@ -95,96 +110,101 @@ def apply_plan(
     return result if ended.parking is None else ParkedRun(**vars(result), parking=ended.parking)
 
 
-def _applied(
-    plan: Plan,
-    ledger: Ledger,
-    cluster: ClusterPort,
-    options: ApplyOptions,
-    progress: Progress,
-    clock: Clock,
-    interruption: Interruption,
-) -> EndOfRun:
+def _applied(attempt: _Attempt) -> EndOfRun:
+    plan, ledger, cluster = attempt.plan, attempt.ledger, attempt.cluster
     digest = digest_of(plan)
     paused = _pause_of(ledger, digest)
-    if options.wait_for_holder:
-        _await_holder(ledger, digest, progress, clock, interruption)
+    if attempt.options.wait_for_holder:
+        _await_holder(attempt)
         # The run that was to be resumed may have ended meanwhile, before its first call.
-        is_to_resume = options.resume and unfinished_run(runs_of_plan(ledger, digest)) is not None
-        options = replace(options, resume=is_to_resume)
+        is_to_resume = attempt.options.resume and unfinished_run(runs_of_plan(ledger, digest)) is not None
+        attempt = replace(attempt, options=replace(attempt.options, resume=is_to_resume))
+    options = attempt.options
     # On another cluster these settings were never off, so they would count as restored. A roll has already checked
     # this.
     may_restore = not options.dry_run and options.turns_before is None
     is_left_off = may_restore and left_off(ledger, plan.identity.cluster_name)
     if is_left_off and foreign(plan, cluster.cluster_name(), cluster.active_brokers()) is None:
-        restore_what_was_left(ledger, plan.identity.cluster_name, cluster, progress, clock)
+        restore_what_was_left(ledger, plan.identity.cluster_name, cluster, attempt.progress, attempt.clock)
     runs = runs_of_plan(ledger, digest)
     finished = next((run for run in runs if run.state == "done"), None)
     if finished and fits_options(plan, options) and digest not in undone(ledger, plan.cluster):
         sentence = f"{digest} was already carried out, in run {finished.id}: nothing to do"
         return end_of_run("nothing_to_do", plan, finished.id, sentence, steps_of_run(ledger, finished.id))
-    refusals = reasons_to_refuse(plan, ledger, cluster, options, clock, runs)
+    refusals = reasons_to_refuse(plan, ledger, cluster, options, attempt.clock, runs)
     if options.dry_run:
         return dry_run(plan, ledger, cluster, options, tuple(refusals), unfinished_run(runs))
     try:
         if reason := next(refusals, None):
             raise Refused(reason)
-        approval = standing_approval(ledger, plan, options.policy)
-        settle_s = cluster.unloading_timeout_s() + SETTLE_MARGIN_S
-        throttle = approval.throttle.with_changes(options.throttle_changes)
-        unfinished = unfinished_run(runs)
-        if unfinished:
-            lifts_pause = options.lifts_pause and options.waited is None
-            held = take_over(ledger, unfinished, approval, lifts_pause=lifts_pause, pause=paused)
-        else:
-            held = start_run(ledger, plan, approval)
+        run = _begun(attempt, unfinished_run(runs), paused)
     except Refused as refused:
         record_refusal(ledger, digest, str(refused))
         if options.waited is not None:
             end_unheld_run(ledger, digest, str(refused), options.last_held)
         telemetry.refused(plan.cluster)
         raise
-    if options.waited and not (unfinished and is_parked(unfinished, options.last_held)):
-        options = replace(options, waited=None)  # another process went on meanwhile, and may have sent calls
-    options.on_held(held.hold)
-    before = options.turns_before or frozenset()
-    guard = Guard(held, ledger, cluster, progress, clock, before, interruption) if throttle.guard else None
-    run = OngoingRun(
-        plan, ledger, held, approval, throttle, cluster, options, settle_s, progress, clock, interruption, guard
-    )
+    options.on_held(run.held.hold)
     return _carried_out(run)
 
 
-def _not_drained(plan: Plan, cluster: ClusterPort, progress: Progress, clock: Clock, interruption: Interruption) -> str:
+def _begun(attempt: _Attempt, unfinished: Run | None, paused: str | None) -> OngoingRun:
+    """Take the unfinished run over, or start one. Raises `Refused` without an approval that holds, or a free cluster.
+
+    Going on lifts the pause that was known by then (`paused`), and no later one.
+    """
+    plan, ledger, cluster, options = attempt.plan, attempt.ledger, attempt.cluster, attempt.options
+    approval = standing_approval(ledger, plan, options.policy)
+    settle_s = cluster.unloading_timeout_s() + SETTLE_MARGIN_S
+    throttle = approval.throttle.with_changes(options.throttle_changes)
+    if unfinished:
+        lifts_pause = options.lifts_pause and options.waited is None
+        held = take_over(ledger, unfinished, approval, lifts_pause=lifts_pause, pause=paused)
+    else:
+        held = start_run(ledger, plan, approval)
+    if options.waited and not (unfinished and is_parked(unfinished, options.last_held)):
+        options = replace(options, waited=None)  # another process went on meanwhile, and may have sent calls
+    progress, clock, interruption = attempt.progress, attempt.clock, attempt.interruption
+    before = options.turns_before or frozenset()
+    guard = Guard(held, ledger, cluster, progress, clock, before, interruption) if throttle.guard else None
+    return OngoingRun(
+        plan, ledger, held, approval, throttle, cluster, options, settle_s, progress, clock, interruption, guard
+    )
+
+
+def _not_drained(attempt: _Attempt) -> str:
     """Why brokers that the plan drains may not be stopped, though its steps are done; empty if they may be."""
+    plan, cluster = attempt.plan, attempt.cluster
     if plan.goal is None or plan.goal.kind != "drain":
         return ""
-    progress(f"checking whether clients use anything on {some_of(plan.goal.brokers)}")
+    attempt.progress(f"checking whether clients use anything on {some_of(plan.goal.brokers)}")
     try:
         # A finished plan is not refused, so this may be another cluster, on which those brokers own nothing.
         unknown = foreign(plan, cluster.cluster_name(), cluster.active_brokers())
         if unknown is None:
-            return left_on(cluster, plan.goal.brokers, clock, interruption).sentence
+            return left_on(cluster, plan.goal.brokers, attempt.clock, attempt.interruption).sentence
     except AdvisorError as error:  # the steps are done, whatever fails here
         unknown = str(error)
     return f"can't determine whether clients use anything there: {unknown}"
 
 
-def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock, interruption: Interruption) -> None:
+def _await_holder(attempt: _Attempt) -> None:
     """Wait while another process holds the run of a plan: until the run ends or the process's lease expires.
 
     If its heartbeats are in the future, this machine's monotonic clock ends the wait. Raises `Refused` if this process
     is to end meanwhile.
     """
+    ledger, digest, clock = attempt.ledger, digest_of(attempt.plan), attempt.clock
     longest_s = LEASE_MS / 1000 + LEDGER_CLOCK_TOLERANCE_S
     heard_at_s, heartbeat_at_ms = clock.monotonic_s(), None
     while (run := unfinished_run(runs_of_plan(ledger, digest))) and is_held(ledger, run):
         if heartbeat_at_ms is None:
-            progress(f"run {run.id} is held by process {run.pid} on {run.host}: waiting until it ends")
+            attempt.progress(f"run {run.id} is held by process {run.pid} on {run.host}: waiting until it ends")
         if run.heartbeat_at_ms != heartbeat_at_ms:
             heard_at_s, heartbeat_at_ms = clock.monotonic_s(), run.heartbeat_at_ms
         if clock.monotonic_s() - heard_at_s > longest_s:
             return
-        if reason := interruption():
+        if reason := attempt.interruption():
             raise Refused(f"nothing was sent: {reason}")
         clock.sleep(HOLDER_POLL_S)
 

@@ -44,10 +44,10 @@ def dry_run(
     done: list[Step] = []
     owners: dict[str, str | None] = {}
     others = open_calls(ledger, plan.identity.cluster_name, except_of=digest_of(plan))
-    throttle, consents, _ = approved(plan, ledger, options)
+    allowed = approved(plan, ledger, options)
     records = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
     left_out = {name for name, record in records.items() if record.is_left_out}
-    for step in () if any(malformed(plan)) else sent_in_order(plan.executable_steps, throttle):
+    for step in () if any(malformed(plan)) else sent_in_order(plan.executable_steps, allowed.throttle):
         state = records[step.id].state if step.id in records else "pending"
         if state == "confirmed":
             done.append(step)
@@ -60,12 +60,12 @@ def dry_run(
             reasons.append(f"it comes after {', '.join(lost)}, which was not confirmed")
         elif state == "pending":
             reasons += differences(step, expected_boundaries(step, done), step.source, found)
-            if "worse" not in consents:
+            if "worse" not in allowed.consents:
                 moved = [earlier.id for earlier in done]
                 foreseen = [name for name in moved if name not in records or records[name].state == "pending"]
                 reasons += overload(plan, step, found.destination_usage_ratio, moved, foreseen)
         changed = "; ".join(reasons)
-        if changed and (lost or throttle.on_drift == "skip"):
+        if changed and (lost or allowed.throttle.on_drift == "skip"):
             left_out.add(step.id)
         elif changed:
             changes.append(f"{step.id}, {step.bundle_name}: {changed}")

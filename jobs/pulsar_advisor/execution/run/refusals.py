@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
@@ -37,8 +38,8 @@ def reasons_to_refuse(
         of = roll_of_plan(ledger, digest) or digest
         what = "a roll, whose turns wait for restarts" if of == digest else f"a turn of the roll {of}"
         ended = recorded_roll(ledger, of).ended
-        over = f"which is over, {ended}: {NEW_PLAN}"
-        yield f"the plan is {what}{f', {over}' if ended else f': {reader().go_on_with_roll.format(digest=short(of))}'}"
+        go_on = f": {reader().go_on_with_roll.format(digest=short(of))}"
+        yield f"the plan is {what}" + (f", which is over, {ended}: {NEW_PLAN}" if ended else go_on)
     if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
         yield wait_for_roll(roll)
     if not plan.executable_steps and options.turns_before is None:
@@ -61,12 +62,12 @@ def reasons_to_refuse(
         yield f"the ledger holds other steps for run {unfinished.id} than its plan has: {reader().audit}"
     if not unfinished and options.resume:
         yield f"no run of {digest} is active or stopped: there is nothing to resume"
-    throttle, _, not_approved = approved(plan, ledger, options)
-    if not_approved:
-        yield not_approved
+    allowed = approved(plan, ledger, options)
+    if allowed.refusal:
+        yield allowed.refusal
     # A turn's open call is looked at whatever the plan's age: no other call is sent then, see `check_approval`.
     is_to_settle = is_turn and unfinished is not None and has_open_call(steps_of_run(ledger, unfinished.id))
-    if not is_to_settle and (reason := stale(plan, throttle.max_age_s, clock.now_ms(), ledger.now_ms())):
+    if not is_to_settle and (reason := stale(plan, allowed.throttle.max_age_s, clock.now_ms(), ledger.now_ms())):
         yield f"{reason}; {turn_again}" if is_turn else reason
     if unfinished and (
         reason := from_the_future(unfinished, steps_of_run(ledger, unfinished.id).values(), ledger.now_ms())
@@ -88,15 +89,22 @@ def _is_for_us(run: Run, last_held: Hold | None) -> bool:
     return last_held in (None, run.hold) or not (run.state == "stopped" or is_parked(run))
 
 
-def approved(
-    plan: Plan, ledger: Ledger, options: ApplyOptions
-) -> tuple[ApplyThrottle, Collection[ConsentName], str | None]:
-    """The throttle and consents of a run. Without an approval for it: the requested throttle, and the refusal."""
+class Allowed(NamedTuple):
+    """The limits and consents of a run."""
+
+    throttle: ApplyThrottle
+    consents: Collection[ConsentName]
+    refusal: str | None = None
+    """Why there is no approval for it; then the limits are those that were asked for."""
+
+
+def approved(plan: Plan, ledger: Ledger, options: ApplyOptions) -> Allowed:
+    """What the approval that holds now allows a run."""
     try:
         approval = standing_approval(ledger, plan, options.policy)
-        return approval.throttle.with_changes(options.throttle_changes), approval.consents, None
+        return Allowed(approval.throttle.with_changes(options.throttle_changes), approval.consents)
     except Refused as refused:
-        return replace(DEFAULT_THROTTLE, **options.throttle_changes), (), str(refused)
+        return Allowed(replace(DEFAULT_THROTTLE, **options.throttle_changes), (), str(refused))
 
 
 def fits_options(plan: Plan, options: ApplyOptions) -> bool:
