@@ -205,21 +205,21 @@ def samples_of(answer: Answer, question: Question) -> Samples:
             "all its storage can be reached"
         )
     series = decoded.data.result
-    number = len(series), question.window.number
-    if number[0] * number[1] > MOST_FIGURES:
+    moments = question.window.number
+    if len(series) * moments > MOST_FIGURES:
         raise DataNotFit(
-            f"{answer.url} returned {number[0]:,} series of {number[1]:,} samples, too many for {question.query}"
+            f"{answer.url} returned {len(series):,} series of {moments:,} samples, too many for {question.query}"
         )
     labels = []
     for one in series:
         of_series = decode(document, _LABELS, one.metric)
         labels.append(tuple(of_series.get(name, "") for name in question.labels))
-    figures = np.full(number, np.nan)
+    figures = np.full((len(series), moments), np.nan)
     try:
         counts, at_s, values = _pairs([bytes(one.values) for one in series])
         position = (at_s - question.window.start_s) / question.window.step_s
         nearest = np.rint(np.nan_to_num(position))
-        if not np.all((np.abs(position - nearest) < _TOLERANCE) & (nearest >= 0) & (nearest < number[1])):
+        if not np.all((np.abs(position - nearest) < _TOLERANCE) & (nearest >= 0) & (nearest < moments)):
             raise ValueError("a sample has a time that was not requested")
     except (ValueError, pa.ArrowException) as error:
         raise unreadable(document, error) from error

@@ -78,12 +78,13 @@ def replaces(new: ServiceUnitState, old: ServiceUnitState | None) -> bool:
 
 
 def _brokers_fit(old: ServiceUnitState, new: ServiceUnitState, before: str, after: str) -> bool:
-    from_, to = (old.sourceBroker or None, old.dstBroker or None), (new.sourceBroker or None, new.dstBroker or None)
+    old_source, old_owner = old.sourceBroker or None, old.dstBroker or None
+    source, owner = new.sourceBroker or None, new.dstBroker or None
     if before == "Owned":
-        given_up = to[0] is not None and to[0] == from_[1]
-        return given_up and (to[1] is None if after == "Splitting" else to[1] != from_[1])
+        given_up = source is not None and source == old_owner
+        return given_up and (owner is None if after == "Splitting" else owner != old_owner)
     if (before, after) in _SAME_BROKERS:
-        return from_ == to and (after != "Assigning" or to[1] is not None)
+        return (source, owner) == (old_source, old_owner) and (after != "Assigning" or owner is not None)
     if (before, after) == ("Free", "Assigning"):
-        return to[0] is None and to[1] is not None
+        return source is None and owner is not None
     return True

@@ -15,35 +15,38 @@ from pulsar_advisor.simulation.trials import Trial
 
 def balancing(foresight: Foresight, tried: Sequence[Trial], release: str) -> list[Balancing]:
     """How each simulation ends; a change also switches on shedding that is off. `release` is Pulsar's."""
-    found: list[tuple[Mapping[str, str], Sequence[str], Ending]] = []
+    found = []
     if foresight.own is not None:
-        found.append(({}, foresight.switched_off_by, foresight.own))
+        found.append(_balancing({}, foresight.switched_off_by, foresight.own, release))
     found += [
-        (trial.change, trial.switched_off_by, trial.score)
+        _balancing(trial.change, trial.switched_off_by, trial.score, release)
         for trial in tried
         if trial.is_proposed and trial.score is not None
     ]
-    return [
-        Balancing(
-            change=(change := {**dict.fromkeys(switched_off_by, "true"), **wanted}),
-            ends=ending(score) + (f", but may {otherwise}" if (otherwise := may(score)) else ""),
-            settles=score.ended == "settled",
-            first_maximum_ratio=score.first_usage_maximum_ratio,
-            maximum_ratio=score.last_usage_maximum_ratio,
-            highest_maximum_ratio=score.highest_maximum_ratio,
-            standard_deviation_ratio=score.last_usage_standard_deviation_ratio,
-            cost=Cost(
-                unloads=score.unloads,
-                splits=score.splits,
-                topics=score.topics,
-                producers=score.producers,
-                consumers=score.consumers,
-                moved_throughput_bytes_per_s=score.moved_throughput_bytes_per_s,
-            ),
-            condition="the load stays as it is" + (f", and {_takes_effect(change, release)}" if change else ""),
-        )
-        for wanted, switched_off_by, score in found
-    ]
+    return found
+
+
+def _balancing(wanted: Mapping[str, str], switched_off_by: Sequence[str], score: Ending, release: str) -> Balancing:
+    change = {**dict.fromkeys(switched_off_by, "true"), **wanted}
+    otherwise = may(score)
+    return Balancing(
+        change=change,
+        ends=ending(score) + (f", but may {otherwise}" if otherwise else ""),
+        settles=score.ended == "settled",
+        first_maximum_ratio=score.first_usage_maximum_ratio,
+        maximum_ratio=score.last_usage_maximum_ratio,
+        highest_maximum_ratio=score.highest_maximum_ratio,
+        standard_deviation_ratio=score.last_usage_standard_deviation_ratio,
+        cost=Cost(
+            unloads=score.unloads,
+            splits=score.splits,
+            topics=score.topics,
+            producers=score.producers,
+            consumers=score.consumers,
+            moved_throughput_bytes_per_s=score.moved_throughput_bytes_per_s,
+        ),
+        condition="the load stays as it is" + (f", and {_takes_effect(change, release)}" if change else ""),
+    )
 
 
 def _takes_effect(change: Mapping[str, str], release: str) -> str:

@@ -309,20 +309,14 @@ def _published_reports(raw: RawTables, rebuilt: DataFrame, earlier_brokers: Data
 
 def _about_the_same(before: Column, now: Column) -> Column:
     """Whether message rate, throughput and bundles changed by at most a tenth."""
-    within = [
-        sf.abs(now_ - before_) <= _UNCHANGED_RATIO * before_
-        for before_, now_ in (
-            *(
-                (
-                    before[name + "_in" + unit] + before[name + "_out" + unit],
-                    now[name + "_in" + unit] + now[name + "_out" + unit],
-                )
-                for name, unit in (("msg_rate", "_per_s"), ("msg_throughput", "_bytes_per_s"))
-            ),
-            (before["bundles"], now["bundles"]),
-        )
-    ]
-    return reduce(and_, within)
+
+    def figures(report: Column) -> tuple[Column, ...]:
+        rate = report["msg_rate_in_per_s"] + report["msg_rate_out_per_s"]
+        throughput = report["msg_throughput_in_bytes_per_s"] + report["msg_throughput_out_bytes_per_s"]
+        return rate, throughput, report["bundles"]
+
+    pairs = zip(figures(before), figures(now), strict=True)
+    return reduce(and_, (sf.abs(new - old) <= _UNCHANGED_RATIO * old for old, new in pairs))
 
 
 def top_bundles(raw: RawTables) -> DataFrame:

@@ -47,7 +47,8 @@ def dry_run(
     allowed = approved(plan, ledger, options)
     records = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
     left_out = {name for name, record in records.items() if record.is_left_out}
-    for step in () if any(malformed(plan)) else sent_in_order(plan.executable_steps, allowed.throttle):
+    steps = () if any(malformed(plan)) else sent_in_order(plan.executable_steps, allowed.throttle)
+    for step in steps:
         state = records[step.id].state if step.id in records else "pending"
         if state == "confirmed":
             done.append(step)

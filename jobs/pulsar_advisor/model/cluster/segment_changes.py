@@ -41,10 +41,12 @@ class SegmentChange:
 def segment_changes(before: ClusterState, after: ClusterState) -> tuple[SegmentChange, ...]:
     """The splits and merges of segments between two states, by topic and key; only of topics that both have."""
     then, now = _active(before), _active(after)
-    return tuple(change for topic in sorted(then.keys() & now.keys()) for change in _of(topic, then[topic], now[topic]))
+    return tuple(
+        change for topic in sorted(then.keys() & now.keys()) for change in _changes(topic, then[topic], now[topic])
+    )
 
 
-def _of(topic: str, then: Mapping[str, str | None], now: Mapping[str, str | None]) -> Iterable[SegmentChange]:
+def _changes(topic: str, then: Mapping[str, str | None], now: Mapping[str, str | None]) -> Iterable[SegmentChange]:
     starts = sorted(_starts(then) & _starts(now))
     groups: defaultdict[int, tuple[dict[str, str | None], dict[str, str | None]]] = defaultdict(lambda: ({}, {}))
     for side, segments in enumerate((then, now)):

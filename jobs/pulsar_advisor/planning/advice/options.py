@@ -103,8 +103,10 @@ def ranked_options(
     if now is None:
         return ()
     ranked = ranked_by_effect([row for row in scores if is_worthwhile(row, floor_ratio)], own, floor_ratio)
-    plans = [rows[0] for splits in (False, True) if (rows := [row for row in ranked if bool(row.splits) is splits])]
-    plans.sort(key=ranked.index)
+    plans: list[Score] = []
+    for row in ranked:
+        if all(bool(row.splits) is not bool(better.splits) for better in plans):
+            plans.append(row)
     by_pulsar = _best([one for one in balancing if one.settles], floor_ratio)
     if by_pulsar is not None and any(row.merit and row.merit.is_as_good(by_pulsar.merit, floor_ratio) for row in plans):
         by_pulsar = None

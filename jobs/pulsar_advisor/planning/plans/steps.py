@@ -172,7 +172,7 @@ class Steps:
             for move, arrives in zip(moves, arrive, strict=True)
         ]
         self.outlook, ratios = self.outlook.along(self.origin, state.bundles, rows, self.settings.values)
-        _, (source, destination), _ = np.moveaxis(ratios, 1, 0)
+        source, destination = ratios[:, 1]
         highest_source, highest_destination = np.fmax.reduce(ratios, axis=1)
         columns = (source, highest_source, destination, highest_destination)
         return [_Fate(*fate) for fate in zip(obstacles, arrive, *(column.tolist() for column in columns), strict=True)]
