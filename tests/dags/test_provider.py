@@ -425,7 +425,7 @@ def test_a_task_that_was_handed_no_plan_fails_for_good(operator: Any, plan: Any,
         lambda: tasks.verify("demo", None, ""),
     ],
 )
-def test_so_does_one_that_proposes_or_judges_it(
+def test_a_task_that_proposes_or_judges_a_plan_and_was_handed_none_fails_for_good(
     task: Callable[[], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path))

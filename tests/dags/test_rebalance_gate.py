@@ -293,7 +293,7 @@ def test_who_clears_a_dag_run_does_not_have_a_plan_proposed_in_another_name(
 
 
 @pytest.mark.slow
-def test_nor_does_who_clears_the_task_alone_while_the_dag_run_waits_for_an_answer(
+def test_who_clears_only_the_task_while_an_answer_is_awaited_does_not_propose_in_another_name(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With `reset_dag_runs: false` Airflow doesn't count the DAG run as cleared."""

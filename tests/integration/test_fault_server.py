@@ -81,7 +81,9 @@ def test_a_run_among_faults_is_explained_by_its_ledger(first_seed: int, server: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first_seed", groups(SEEDS - WITH_TLS, SEEDS, SAMPLED_WITH_TLS))
-def test_so_is_one_where_brokers_speak_tls(first_seed: int, secure_server: FaultServer, authority: Path) -> None:
+def test_a_run_among_faults_of_brokers_with_tls_is_explained_by_its_ledger(
+    first_seed: int, secure_server: FaultServer, authority: Path
+) -> None:
     assert [outcome for outcome in carried_out(first_seed, secure_server, authority) if outcome.problems] == []
 
 

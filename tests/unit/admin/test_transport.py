@@ -232,7 +232,9 @@ def test_a_write_that_can_not_have_arrived_goes_to_the_next_url(broker: HTTPServ
         assert transport.request("PUT", "/unload").status == 204
 
 
-def test_nor_can_one_whose_connection_was_never_made(broker: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_whose_connection_was_never_made_goes_to_the_next_url(
+    broker: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker.expect_request("/unload", method="PUT").respond_with_data(status=204)
     connect = urllib3.util.connection.create_connection
 
@@ -448,12 +450,14 @@ def test_a_write_with_an_answer_that_makes_no_sense_may_have_been_carried_out(an
     assert not error.value.unsent
 
 
-def test_so_may_one_that_was_cut_off_before_a_tls_file_was_missed(tmp_path: Path) -> None:
+def test_a_write_cut_off_before_a_tls_file_was_missed_may_have_been_carried_out(tmp_path: Path) -> None:
     options = connection("https://broker-1:8443", tls_ca_file=tmp_path / "gone.pem")
     assert not no_answer("https://broker-1:8443", requests.ConnectionError("closed"), options, 60.0).unsent
 
 
-def test_so_may_one_whose_answer_breaks_a_parser(broker: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_whose_answer_breaks_a_parser_may_have_been_carried_out(
+    broker: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def read_body(*_: object) -> bytes:
         raise OverflowError
 

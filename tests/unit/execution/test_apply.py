@@ -87,7 +87,9 @@ def test_who_is_refused_for_a_changed_world_reads_what_to_do(ledger: Ledger, clu
         carried_out(ledger, cluster, MOVE)
 
 
-def test_so_does_who_is_left_with_part_of_a_plan(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_who_is_left_with_part_of_a_plan_by_a_changed_world_reads_what_to_do(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
     cluster.once("after the call", lambda: cluster.owners.update({f"{NAMESPACE}/{UPPER}": B3}))
     result = carried_out(ledger, cluster, MOVE, unload_step(2, UPPER, B1, B2))
     assert result.outcome == "partial"

@@ -199,7 +199,9 @@ def test_a_plan_that_was_never_carried_out_can_not_be_verified(ledger: Ledger, c
         verify(ledger, captured(cluster))
 
 
-def test_nor_can_one_whose_run_was_ended_before_its_first_call(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_a_plan_whose_run_was_ended_before_its_first_call_can_not_be_verified(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
     started(ledger, PLAN)
     abort(ledger, PLAN, ALICE)
     with pytest.raises(Refused, match="was never carried out"):

@@ -206,7 +206,7 @@ def test_a_version_that_can_not_be_read_brings_back_everyone_under_modular():
     assert answers(found) == ["brought_back", "candidate"]
 
 
-def test_and_is_passed_over_under_extensible():
+def test_a_version_that_can_not_be_read_is_passed_over_under_extensible():
     among = state({"a": {"version": "4.0.9.1"}, "b": {}})
     assert of(extensible_candidates, among, settings(preferLaterVersions=True)).brokers.tolist() == [0, 1]
 

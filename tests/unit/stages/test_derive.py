@@ -187,7 +187,7 @@ def test_without_a_seal_a_person_has_to_judge_the_plan(root: Root, ledger: Ledge
     assert why_not_computed_here(root, ledger, plan) == why
 
 
-def test_so_does_one_judge_a_plan_of_a_pruned_snapshot(root: Root, ledger: Ledger) -> None:
+def test_a_person_has_to_judge_a_plan_of_a_pruned_snapshot(root: Root, ledger: Ledger) -> None:
     [plan] = recommended(root, DRAIN)
     sealed(root, ledger, "recommend")
     shutil.rmtree(Path(root.url) / "raw")
@@ -196,7 +196,9 @@ def test_so_does_one_judge_a_plan_of_a_pruned_snapshot(root: Root, ledger: Ledge
     )
 
 
-def test_and_one_of_which_nothing_else_was_ever_sealed_nor_is_there(root: Root, ledger: Ledger) -> None:
+def test_a_person_has_to_judge_a_plan_of_which_nothing_else_was_ever_sealed_nor_is_there(
+    root: Root, ledger: Ledger
+) -> None:
     [plan] = recommended(root, DRAIN)
     url = f"sqlite:///{Path(root.url).parent}/other.sqlite"
     seal(lambda: open_ledger(url), root, SNAPSHOT, "recommend")
@@ -208,7 +210,9 @@ def test_and_one_of_which_nothing_else_was_ever_sealed_nor_is_there(root: Root, 
         )
 
 
-def test_and_one_of_another_release(root: Root, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_has_to_judge_a_plan_of_another_release(
+    root: Root, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     [plan] = recommended(root, DRAIN)
     monkeypatch.setattr("pulsar_advisor.execution.ledger.seals.RELEASE", "0.0.1")
     sealed(root, ledger, "recommend")
@@ -222,7 +226,7 @@ def validated_anew(root: Root, ledger: Ledger, **changes: object) -> None:
     sealed(root, ledger, "validate")
 
 
-def test_and_one_of_a_snapshot_that_was_validated_anew(root: Root, ledger: Ledger) -> None:
+def test_a_person_has_to_judge_a_plan_of_a_snapshot_that_was_validated_anew(root: Root, ledger: Ledger) -> None:
     [plan] = recommended(root, DRAIN)
     sealed(root, ledger, "recommend")
     validated_anew(root, ledger, results=())

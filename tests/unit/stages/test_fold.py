@@ -185,7 +185,9 @@ def test_a_day_whose_snapshot_is_pruned_while_it_is_folded_is_to_be_folded_again
     assert [one.id for one in fold(root, DAY).snapshots] == [NOON]
 
 
-def test_so_is_one_whose_snapshot_has_begun_to_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_day_whose_snapshot_has_begun_to_be_removed_is_to_be_folded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = snapshot_of_one_bundle(tmp_path, MORNING)
 
     def begun_and_read(root: Root, manifest: Manifest) -> Moment:

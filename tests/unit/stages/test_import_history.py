@@ -354,7 +354,9 @@ def test_a_bundle_that_was_last_scraped_just_before_the_day_has_a_place_in_it(ro
     assert [owner for owner, _ in load(root, yesterday)[parent]] == [A] + [None] * 23
 
 
-def test_so_has_one_that_was_first_scraped_at_its_end(root: Root, server: HTTPServer) -> None:
+def test_a_bundle_that_was_first_scraped_at_the_end_of_the_day_has_a_place_in_it(
+    root: Root, server: HTTPServer
+) -> None:
     one, parent = double(topics=False), "t/n/0x00000000_0xffffffff"
     for metric in BUNDLES.metrics:
         one.add(metric, during(7, until_s=TODAY_S - HOUR), cluster=cluster(), instance=A, bundle=LOW)

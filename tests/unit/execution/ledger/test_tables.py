@@ -34,7 +34,7 @@ def test_a_value_that_no_release_writes_is_named(written_by_hand: Ledger) -> Non
 
 
 @pytest.mark.parametrize("table", ["runs", "steps"])
-def test_so_is_a_state_that_gets_past_the_databases_own_check(
+def test_a_state_that_gets_past_the_databases_own_check_is_named(
     ledger: Ledger, cluster: FakeCluster, tmp_path: Path, table: str
 ) -> None:
     run(approved(ledger, PLAN), ledger, cluster)

@@ -163,7 +163,7 @@ def test_a_caller_that_is_not_tried_again_waits_for_the_lease_and_goes_on(ledger
     assert cluster.time.ms - began_ms >= 180_000
 
 
-def test_so_does_one_whose_ledger_has_its_clock_set_back_a_little_meanwhile(
+def test_a_caller_that_waits_for_the_lease_goes_on_though_the_ledgers_clock_is_set_back_a_little(
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
     """The run's last heartbeat is in the future then, so its lease lasts that much longer."""
@@ -400,7 +400,9 @@ def test_a_step_of_a_wave_is_not_sent_once_the_one_before_it_ends_the_run(ledger
     assert "1 step failed, and the error budget is 0; the last: refused by the cluster: 409" in result.sentence
 
 
-def test_nor_once_another_ends_the_run_while_it_looks_at_its_bundle_again(ledger: Ledger, wide: FakeCluster) -> None:
+def test_a_step_is_not_sent_once_another_ends_the_run_while_its_bundle_is_looked_at_again(
+    ledger: Ledger, wide: FakeCluster
+) -> None:
     plan, right, mistaken = approved(ledger, wide_plan()), wide.boundaries, iter([True])
 
     def boundaries(namespace: str) -> tuple[str, ...]:

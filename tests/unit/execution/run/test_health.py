@@ -101,7 +101,7 @@ def test_before_a_wave_each_destination_is_asked_once_however_many_bundles_it_go
         (60, 3600, "the approval of bob has expired"),
     ],
 )
-def test_nor_is_a_call_repeated_after_that_time(
+def test_no_call_is_repeated_once_the_snapshot_is_too_old_or_the_approval_has_expired(
     ledger: Ledger, cluster: FakeCluster, valid_for_s: int, max_age_s: int, why: str
 ) -> None:
     plan = approved(ledger, make_plan([MOVE]), valid_for_s=valid_for_s)

@@ -58,7 +58,9 @@ def test_a_split_that_may_still_act_is_unresolved_whatever_the_next_one_is_answe
     assert carried_out(ledger, cluster, split_step()).steps[0].state == "unresolved"
 
 
-def test_so_is_one_beside_which_another_bundle_was_split(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_a_split_without_answer_beside_which_another_bundle_was_split_is_unresolved(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
     cluster.replies, cluster.fails = [Reply(None, "connection closed")], True
     cluster.once("after the call", lambda: split_another(cluster))
     assert carried_out(ledger, cluster, split_step()).steps[0].state == "unresolved"

@@ -46,7 +46,7 @@ def test_a_refusal_proves_nothing_about_the_call_before_it(ledger: Ledger, clust
     assert "401 token expired; the outcome of the call before is unknown" in result.steps[0].detail
 
 
-def test_nor_about_the_call_of_a_process_that_died(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_a_refusal_proves_nothing_about_the_call_of_a_process_that_died(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([unload_step()]))
     killed_at_work(ledger, cluster, plan, "before the call")
     cluster.time.pass_s(181)
@@ -90,7 +90,7 @@ def test_a_single_wrong_answer_is_no_departure(ledger: Ledger, cluster: FakeClus
     assert carried_out(ledger, cluster, unload_step()).outcome == "done"
 
 
-def test_nor_an_arrival(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_a_single_wrong_answer_is_no_arrival(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.lands_on = lambda _unload: B1
     cluster.once("after the call", lambda: cluster.mistaken_once("owned_bundles", lambda: frozenset({BUNDLE})))
     assert carried_out(ledger, cluster, unload_step(), canary_hold_s=0.0).steps[0].state == "failed"

@@ -55,7 +55,7 @@ def test_a_run_sends_nothing_after_its_time_of_day_and_can_be_resumed(ledger: Le
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
 
 
-def test_nor_does_it_after_looking_until_then(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_a_run_sends_nothing_if_its_time_of_day_comes_while_it_looks(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
     until = datetime.fromtimestamp(cluster.time.ms / 1000 + 5, UTC)
 
@@ -155,7 +155,9 @@ def test_a_resumed_run_waits_for_the_topics_that_were_unloaded_before(ledger: Le
     assert sent_s(ledger, plan) == [0, 600]
 
 
-def test_so_does_the_run_of_another_plan(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_the_run_of_another_plan_waits_for_the_topics_that_were_unloaded_before(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
     first = approved(ledger, make_plan([of_topics(unload_step(1), 60)]))
     run(first, ledger, cluster, **LIMITED)
     cluster.time.pass_s(20)
@@ -223,7 +225,9 @@ def test_a_first_step_holds_its_whole_time_though_its_run_was_interrupted(ledger
     assert sent_s(ledger, plan) == [0, BRISK.canary_hold_s]
 
 
-def test_so_does_the_first_one_that_succeeds(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_the_first_step_that_succeeds_holds_its_whole_time_though_its_run_was_interrupted(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
     plan = approved(ledger, wide_plan())
     widen(cluster).lands_on = lambda _unload: None
     run(plan, ledger, cluster)

@@ -35,7 +35,7 @@ def test_the_limit_of_a_whole_number_is_exact_below_it(limit: int) -> None:
 
 
 @given(st.integers(11, 100))
-def test_and_above_it(limit: int) -> None:
+def test_the_limit_of_a_whole_number_is_exact_above_it(limit: int) -> None:
     found = change_of(THRESHOLD, lambda text: int(text) >= limit)
     assert found is not None and found.after == str(limit)
 

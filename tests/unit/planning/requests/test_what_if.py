@@ -256,7 +256,7 @@ def test_what_brokers_publish_to_their_leader_is_worked_out_again_from_one_sampl
     assert (after.msg_throughput_ema == 1e6).all()
 
 
-def test_so_is_their_throughput_if_another_weight_of_the_past_is_asked_about() -> None:
+def test_published_averages_are_worked_out_again_if_another_weight_of_the_past_is_asked_about() -> None:
     published = PublishedLoad(np.full(5, 0.5), np.full(5, 1e6), np.full(40, -1))
     state = replace(any_state(0, "extensible"), published_load=published)
     own = resolve_settings("4.0.8").values

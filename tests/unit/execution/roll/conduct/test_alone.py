@@ -54,7 +54,7 @@ def test_one_roll_at_a_time(roll: Roll, ledger: Ledger, cluster: RestartedCluste
     assert second.look().state == "drained"
 
 
-def test_nor_does_a_second_one_begin_a_turn_that_it_planned_while_the_first_one_began(
+def test_a_second_roll_begins_no_turn_that_it_planned_while_the_first_one_began(
     roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     cluster.time.pass_s(7 * 3600)  # so that its first turn is planned anew

@@ -42,7 +42,7 @@ def die_after(send: Callable[..., Reply]) -> Callable[..., Reply]:
     return last
 
 
-def test_its_restart_is_waited_for_with_the_balancer_off(roll: Roll, cluster: RestartedCluster) -> None:
+def test_a_restart_is_waited_for_with_the_balancer_off(roll: Roll, cluster: RestartedCluster) -> None:
     cluster.time.pass_s(7 * 3600)  # so that the first turn is planned anew
     for bundle in cluster.owned_bundles(B1):
         cluster.owners[bundle] = B2
@@ -179,7 +179,7 @@ def test_a_roll_that_was_given_up_has_its_balancer_back_and_looks_at_the_drained
     assert (is_off(cluster), list(left_off(ledger, name))) == ([True, True], [])
 
 
-def test_nor_does_one_restart_a_broker_that_was_not_looked_at_before_the_balancer_was_on(
+def test_a_given_up_roll_restarts_no_broker_that_was_not_looked_at_before_the_balancer_was_on(
     ledger: Ledger, roll: Roll, cluster: FakeCluster
 ) -> None:
     cluster.reported_bundles = lambda _broker: die()  # type: ignore[method-assign, assignment, func-returns-value]
@@ -192,7 +192,9 @@ def test_nor_does_one_restart_a_broker_that_was_not_looked_at_before_the_balance
     assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
 
 
-def test_nor_does_one_that_was_paused_while_it_was_looked_at(ledger: Ledger, roll: Roll, cluster: FakeCluster) -> None:
+def test_a_roll_paused_while_its_drained_broker_was_looked_at_restarts_no_broker_in_use(
+    ledger: Ledger, roll: Roll, cluster: FakeCluster
+) -> None:
     cluster.statistics_lag_s = 60.0
     reports, [basket] = cluster.reported_bundles, cluster.owned_bundles(B3)
 
@@ -214,7 +216,7 @@ def test_nor_does_one_that_was_paused_while_it_was_looked_at(ledger: Ledger, rol
     assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
 
 
-def test_it_is_given_up_before_its_balancer_is_back_so_that_a_new_approval_restarts_no_broker_in_use(
+def test_a_roll_is_given_up_before_its_balancer_is_back_so_that_a_new_approval_restarts_no_broker_in_use(
     ledger: Ledger, roll: Roll, cluster: FakeCluster
 ) -> None:
     go_on(roll)
@@ -227,7 +229,9 @@ def test_it_is_given_up_before_its_balancer_is_back_so_that_a_new_approval_resta
     assert status_of(ledger, roll.plan).restart is None
 
 
-def test_nor_does_one_that_was_given_up_during_its_moves(ledger: Ledger, roll: Roll, cluster: FakeCluster) -> None:
+def test_a_roll_given_up_during_its_moves_has_its_balancer_back_and_restarts_no_broker_yet(
+    ledger: Ledger, roll: Roll, cluster: FakeCluster
+) -> None:
     cluster.once("after the call", lambda: give_up(ledger, roll.digest))  # as Airflow does while a shell carries it on
     assert outcome(go_on(roll)) == "done"
     assert (status_of(ledger, roll.plan).restart, is_off(cluster)) == (None, [False, False])
@@ -250,7 +254,7 @@ def test_a_turn_that_is_cut_short_after_its_last_move_gives_the_balancer_back_an
     assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
 
 
-def test_so_is_one_whose_balancer_somebody_switched_on_after_its_last_move(
+def test_a_turn_whose_balancer_somebody_switched_on_after_its_last_move_restarts_no_broker(
     roll: Roll, ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def switched_on(run: OngoingRun) -> None:

@@ -151,7 +151,7 @@ def test_a_turn_that_is_ended_half_way_leaves_no_call_unnamed(killed_in_its_seco
     assert line.startswith("ATTENTION: step-001, ")
 
 
-def test_nor_does_the_end_of_a_roll(killed_in_its_second_turn: Roll) -> None:
+def test_a_roll_that_is_ended_half_way_leaves_no_call_unnamed(killed_in_its_second_turn: Roll) -> None:
     roll = killed_in_its_second_turn
     (line,) = end(roll.ledger, roll.plan, OLIVE)
     assert line.startswith("ATTENTION: step-001, ")
@@ -166,7 +166,7 @@ def test_a_stopped_turn_that_is_too_old_to_be_resumed_is_planned_again(
     assert [run.state for run in roll.look().runs] == ["done", "aborted", "done"]
 
 
-def test_so_is_one_whose_next_step_the_cluster_does_not_match_any_more(
+def test_a_stopped_turn_whose_next_step_the_cluster_does_not_match_is_planned_again(
     roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     """Each try to resume it would end as the last one did."""
@@ -177,7 +177,9 @@ def test_so_is_one_whose_next_step_the_cluster_does_not_match_any_more(
     assert [run.state for run in roll.look().runs] == ["done", "aborted", "done"]
 
 
-def test_but_one_with_a_call_of_unknown_outcome_is_not(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
+def test_a_stopped_turn_with_a_call_of_unknown_outcome_is_not_planned_again(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
     stopped_turn(roll, ledger, cluster)
     cluster.replies, cluster.fails = [Reply(None, "timed out")] * 3, True
     assert outcome(go_on(roll)) == "partial"
@@ -188,7 +190,9 @@ def test_but_one_with_a_call_of_unknown_outcome_is_not(roll: Roll, ledger: Ledge
     assert not any(isinstance(write, Unload) for write in cluster.writes[sent:])
 
 
-def test_unless_the_cluster_shows_its_outcome_by_then(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
+def test_a_stopped_turn_is_planned_again_once_the_cluster_shows_the_outcome_of_its_call(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
     stopped_turn(roll, ledger, cluster)
     cluster.replies, cluster.fails = [Reply(None, "timed out")] * 3, True
     assert outcome(go_on(roll)) == "partial"

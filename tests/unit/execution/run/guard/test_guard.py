@@ -57,7 +57,7 @@ def plan(ledger: Ledger) -> Plan:
 @pytest.mark.parametrize(
     "before", [{}, {SHEDDING: "true"}, {SHEDDING: "false", SPLITTING: "true"}, {SHEDDING: " true"}]
 )
-def test_it_is_off_during_the_run_and_then_as_before(
+def test_the_balancer_is_off_during_the_run_and_then_as_before(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, before: dict[str, str]
 ) -> None:
     cluster.overrides = dict(before)
@@ -323,7 +323,9 @@ def test_a_single_wrong_answer_does_not_mean_that_it_is_on_again(
 
 
 @pytest.mark.parametrize("after", [0, 1, 2], ids=["before", "at the second look", "once it is off"])
-def test_nor_that_it_had_no_override(ledger: Ledger, cluster: FakeCluster, plan: Plan, after: int) -> None:
+def test_a_single_wrong_answer_does_not_mean_that_there_was_no_override(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, after: int
+) -> None:
     cluster.overrides = {SHEDDING: "true"}
     cluster.mistaken_once("override", lambda: None, after)
     assert run(plan, ledger, cluster, guard=True).outcome == "done"
@@ -347,7 +349,9 @@ def test_a_single_bad_answer_does_not_leave_it_off(
     assert cluster.overrides == {}
 
 
-def test_nor_does_one_where_it_was_left_off_before(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+def test_a_single_bad_answer_does_not_keep_off_what_an_earlier_run_left_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
     left_off(ledger, cluster, plan)
     cluster.mistaken_once("override", unreadable)
     restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
@@ -367,7 +371,9 @@ def test_a_setting_that_can_not_be_read_does_not_keep_the_other_one_off(
     assert cluster.overrides == {SHEDDING: OFF}
 
 
-def test_nor_does_it_later(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+def test_a_setting_that_can_not_be_read_does_not_keep_the_other_one_off_if_both_were_left_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
     left_off(ledger, cluster, plan)
     override = cluster.override
 
@@ -397,7 +403,9 @@ def test_if_nothing_was_sent_either_the_error_says_that_the_balancer_is_off(
     assert (cluster.overrides, cluster.writes) == ({SHEDDING: OFF}, [])
 
 
-def test_nor_does_an_abort_hide_it(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+def test_of_a_run_aborted_before_its_first_call_the_error_says_that_the_balancer_is_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
     def end_it(write: Override) -> Reply:
         if write.setting == SPLITTING:
             abort(ledger, plan, BOB)
@@ -465,7 +473,9 @@ def test_a_run_waits_until_such_a_call_of_an_earlier_one_can_not_act_any_more(
     assert min(seen) >= 120_000
 
 
-def test_or_until_it_has_acted(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+def test_a_run_waits_until_an_unanswered_call_of_an_earlier_one_has_acted(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
     unanswered(ledger, cluster, plan)
     began_ms = cluster.time.ms
     cluster.later(40, lambda: cluster.overrides.update({SHEDDING: OFF}))
