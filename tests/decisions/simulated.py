@@ -159,7 +159,7 @@ def simulated(recording: Recording, spark: SparkSession, folder: Path) -> Compar
         earlier = [state_of(root, one) for one in islice(comparable_before(root, cycle.before), HISTORY)][::-1]
         own = configured_of(state.load_manager, settings)
         last = 1 + round((recorded[-1].at_ms - recorded[0].at_ms) / MINUTE_MS)
-        futures = [simulate(*own, state, settings, cycles=last, seed=seed, history=earlier) for seed in range(SEEDS)]
+        futures = [simulate(*own, state, settings, cycles=last, seed=seed, earlier=earlier) for seed in range(SEEDS)]
         compare(found, recorded, futures, [_published(root, state, settings, one.before) for one in recorded])
     return found
 

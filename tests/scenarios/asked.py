@@ -155,7 +155,7 @@ class Asked:
         if isinstance(proposal, AdvisorError):
             raise proposal
         plan = build_plan(
-            self.fit, self.scenario.resolved, proposal, request, _INPUTS, frozenset(), history=self.earlier
+            self.fit, self.scenario.resolved, proposal, request, _INPUTS, frozenset(), earlier=self.earlier
         )
         return GoalAnswer(goal, plan, goal_sentence(plan))
 
@@ -190,7 +190,7 @@ class Asked:
     def alone(self) -> Simulation | AdvisorError:
         """The cluster under its own strategies, for an hour."""
         try:
-            return left_alone(self.fit, self.values, self.own, seed=0, history=self.earlier)
+            return left_alone(self.fit, self.values, self.own, seed=0, earlier=self.earlier)
         except AdvisorError as error:
             return error
 

@@ -51,7 +51,7 @@ class LeftAlone:
         fit, settings, earlier = situation.fit, situation.settings.values, situation.earlier
         own: Simulation | AdvisorError
         try:
-            own = left_alone(fit, settings, configured_of(fit.load_manager, settings), seed=seed, history=earlier)
+            own = left_alone(fit, settings, configured_of(fit.load_manager, settings), seed=seed, earlier=earlier)
         except AdvisorError as error:
             own = error
         tried = trials(changes, fit, resolve, earlier, seed, own)

@@ -58,22 +58,24 @@ def upgrade_preview(
     upgrade: SettingsUpgrade,
     request: UpgradeRequest,
     *,
-    history: Sequence[ClusterState] = (),
+    earlier: Sequence[ClusterState] = (),
     manifest_sha256: str = "",
     configuration_known: bool = True,
     findings: Sequence[str] = (),
 ) -> UpgradePreview:
-    """The preview for the fit part of a snapshot; `history` are earlier ones, oldest first."""
+    """The preview for the fit part of a snapshot; `earlier`: those before it, oldest first."""
 
     def balancer(release: str, settings: LoadBalancerSettings, restarts: bool = True) -> Balancer:
-        seen, *earlier = (_under(release, moment, upgrade, settings) for moment in (state, *history))
+        seen, *seen_earlier = (_under(release, moment, upgrade, settings) for moment in (state, *earlier))
         own = configured_of(state.load_manager, settings)
         return Balancer(
             release=release,
             shedder=own.shedder,
             placement=own.placement,
-            scores=tuple(_scores(own, seen, settings, earlier, request, restarted=False)),
-            after_restart=tuple(_scores(own, seen, settings, earlier, request, restarted=True)) if restarts else (),
+            scores=tuple(_scores(own, seen, settings, seen_earlier, request, restarted=False)),
+            after_restart=tuple(_scores(own, seen, settings, seen_earlier, request, restarted=True))
+            if restarts
+            else (),
             switched_off_by=shedding_switched_off_by(settings),
         )
 
@@ -153,7 +155,7 @@ def _scores(
     own: Configured,
     state: ClusterState,
     settings: LoadBalancerSettings,
-    history: Sequence[ClusterState],
+    earlier: Sequence[ClusterState],
     request: UpgradeRequest,
     *,
     restarted: bool,
@@ -162,9 +164,9 @@ def _scores(
     shedder, placement = own
     for seed in request.seeds_for(len(state.bundles)):
         try:
-            after = rolling_restart(placement, state, settings, seed=seed, history=history) if restarted else None
+            after = rolling_restart(placement, state, settings, seed=seed, earlier=earlier) if restarted else None
             found = simulate(
-                *own, state, settings, cycles=request.cycles, seed=seed, history=history, after=after, both_ends=True
+                *own, state, settings, cycles=request.cycles, seed=seed, earlier=earlier, after=after, both_ends=True
             )
         except AdvisorError as error:
             yield NotSimulated(shedder=shedder, placement=placement, what_if="", seed=seed, error=str(error))

@@ -55,10 +55,10 @@ def left_alone(
     own: Configured,
     *,
     seed: int,
-    history: Sequence[ClusterState] = (),
+    earlier: Sequence[ClusterState] = (),
 ) -> Simulation:
     """The cluster under its own strategies, at both ends of the base load too. Raises `AdvisorError` as `simulate`."""
-    return simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history, both_ends=True)
+    return simulate(*own, state, settings, cycles=CYCLES, seed=seed, earlier=earlier, both_ends=True)
 
 
 def after_plan(
@@ -66,7 +66,7 @@ def after_plan(
     settings: LoadBalancerSettings,
     own: Configured,
     plan: Plan,
-    history: Sequence[ClusterState] = (),
+    earlier: Sequence[ClusterState] = (),
 ) -> Undone | None:
     """The cluster under its own strategies once a plan was carried out, with the plan's seed.
 
@@ -76,7 +76,7 @@ def after_plan(
     if not carried_out.moves:
         return None
     after = simulate(
-        *own, state, settings, cycles=CYCLES, seed=plan.seed, history=history, after=carried_out, both_ends=True
+        *own, state, settings, cycles=CYCLES, seed=plan.seed, earlier=earlier, after=carried_out, both_ends=True
     )
     return _interference(after, carried_out)
 

@@ -35,12 +35,12 @@ def rolling_restart(
     settings: LoadBalancerSettings,
     *,
     seed: int = 0,
-    history: Sequence[ClusterState] = (),
+    earlier: Sequence[ClusterState] = (),
 ) -> CarriedOut:
     """Where each bundle is once every active broker was restarted, in the order of their ids, the leader last."""
     turns = sorted(np.flatnonzero(state.brokers.available).tolist(), key=lambda row: (row == state.leader, row))
     intervals = Intervals.of(settings)
-    now = Moment.of(state, base_load(state, history).likely, settings, intervals, seed)
+    now = Moment.of(state, base_load(state, earlier).likely, settings, intervals, seed)
     facts = placement_facts(state, settings)
     memories = _Memories(placements.load(placement).Memory(), round_robin_broker_selector.Memory())
     stays_away = np.array([is_never_shed(name, settings) for name in state.namespaces.names], dtype=np.bool_)

@@ -98,7 +98,7 @@ def simulate(
     cycles: int = DEFAULT_CYCLES,
     load: Load = AS_IN_THE_SNAPSHOT,
     seed: int = 0,
-    history: Sequence[ClusterState] = (),
+    earlier: Sequence[ClusterState] = (),
     after: CarriedOut | None = None,
     sheds: bool = True,
     both_ends: bool = False,
@@ -107,8 +107,8 @@ def simulate(
 
     The first cycle is at the moment of the snapshot. The shedder's switches are taken as on: whether Pulsar itself
     would act is another question, asked by `sheds`; bundles are split if `loadBalancerAutoBundleSplitEnabled` is on.
-    `history` are earlier states, oldest first, for the shedder's memory and the brokers' base load. `after` is what
-    someone else carries out first: the leader sees it in reports only, so no grace period protects these bundles.
+    `earlier` are the states before it, oldest first, for the shedder's memory and the brokers' base load. `after` is
+    what someone else carries out first: the leader sees it in reports only, so no grace period protects these bundles.
 
     How much CPU usage moves with a bundle is known only as a range. With `both_ends` the cluster evolves at each end of
     it as well: the leader sees other figures there, and may decide otherwise.
@@ -116,10 +116,10 @@ def simulate(
     Raises `AdvisorError` if a strategy can't judge the cluster.
     """
     require_inputs(shedder, placement, state)
-    base = base_load(state, history)
+    base = base_load(state, earlier)
 
     def evolved(base_cpu: Floats) -> Simulation:
-        return _evolved(shedder, placement, state, settings, base_cpu, cycles, load, seed, history, after, sheds)
+        return _evolved(shedder, placement, state, settings, base_cpu, cycles, load, seed, earlier, after, sheds)
 
     likely = evolved(base.likely)
     if not both_ends:
@@ -137,14 +137,14 @@ def _evolved(
     cycles: int,
     load: Load,
     seed: int,
-    history: Sequence[ClusterState],
+    earlier: Sequence[ClusterState],
     after: CarriedOut | None,
     sheds: bool,
 ) -> Simulation:
     """The cluster with these base loads."""
     intervals = Intervals.of(settings)
     leader = Leader(shedder, placement, placement_facts(state, settings), seed)
-    memories = leader.first_memories(replay(shedders.load(shedder), history, state, settings))
+    memories = leader.first_memories(replay(shedders.load(shedder), earlier, state, settings))
     now = Moment.of(state, base_cpu, settings, intervals, seed)
     if after is not None:
         if after.division.splits:

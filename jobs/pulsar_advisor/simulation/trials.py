@@ -101,7 +101,7 @@ def trials(
     changes: Iterable[Mapping[str, str]],
     state: ClusterState,
     resolve: Resolve,
-    history: Sequence[ClusterState] = (),
+    earlier: Sequence[ClusterState] = (),
     seed: int = 0,
     alone: Simulation | AdvisorError | None = None,
 ) -> tuple[Trial, ...]:
@@ -122,7 +122,7 @@ def trials(
         simulated = frozenset(item for item in change.items() if item[0] != SHEDDING_SWITCH), sheds
         if simulated not in found:
             try:
-                found[simulated] = _simulated(change, state, own, settings, history, seed, sheds)
+                found[simulated] = _simulated(change, state, own, settings, earlier, seed, sheds)
             except AdvisorError as error:
                 found[simulated] = error
         return found[simulated]
@@ -156,11 +156,11 @@ def _simulated(
     state: ClusterState,
     own: LoadBalancerSettings,
     settings: LoadBalancerSettings,
-    history: Sequence[ClusterState],
+    earlier: Sequence[ClusterState],
     seed: int,
     sheds: bool,
 ) -> Ending:
-    seen, *earlier = (with_what_if(moment, own, settings, change) for moment in (state, *history))
+    seen, *seen_earlier = (with_what_if(moment, own, settings, change) for moment in (state, *earlier))
     strategies = configured_of(state.load_manager, settings)
     found = simulate(
         *strategies,
@@ -168,7 +168,7 @@ def _simulated(
         settings,
         cycles=CYCLES,
         seed=seed,
-        history=earlier,
+        earlier=seen_earlier,
         sheds=sheds,
         both_ends=_at_both_ends(state),
     )

@@ -59,5 +59,5 @@ def _computed(root: Root, plan: Plan, inputs: PlanInputs) -> Plan:
     what_if = Request.of_plan(plan).what_if
     settings = settings_of(root, plan.snapshot, what_if)
     state = judged_state(root, plan.snapshot, plan.view, what_if, settings.values, inputs.validation_sha256)
-    history = states_at(root, plan.remembered, state.view, what_if)
-    return computed_again(plan, state, history, settings, inputs, check_results(root, plan.snapshot))
+    earlier = states_at(root, plan.remembered, state.view, what_if)
+    return computed_again(plan, state, earlier, settings, inputs, check_results(root, plan.snapshot))

@@ -77,7 +77,7 @@ def _simulated(root: Root, task: SimulationTask) -> Rows:
             cycles=task["cycles"],
             load=Load(task["scale"], task["noise"], replayed(state, before)),
             seed=task["seed"],
-            history=earlier,
+            earlier=earlier,
             both_ends=is_own or task["tasks"] * len(state.bundles) <= _BUNDLES_AT_BOTH_ENDS,
         )
     except AdvisorError as error:

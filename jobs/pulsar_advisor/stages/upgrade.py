@@ -42,7 +42,7 @@ def run(root: Root, snapshot: str, request: UpgradeRequest) -> UpgradePreview:
         state,
         upgrade,
         request,
-        history=earlier,
+        earlier=earlier,
         manifest_sha256=inputs.manifest_sha256,
         configuration_known=bool(runtime),
         findings=_new_findings(state, upgrade, request.to, dynamic),

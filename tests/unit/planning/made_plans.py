@@ -29,9 +29,9 @@ def plan_of(
     limits: Limits = NO_LIMITS,
     unload_children: bool = False,
     checks: Sequence[StepCheck] = (),
-    history: Sequence[ClusterState] = (),
+    earlier: Sequence[ClusterState] = (),
 ) -> Plan:
     """The plan of these moves and splits, as if a shedder and a decider had chosen them."""
     proposal = Proposal(shedder, "LeastLongTermMessageRate", moves, splits, (), 1, None)
     request = Request(limits=limits, unload_children=unload_children)
-    return build_plan(state, settings, proposal, request, INPUTS, SETTING_KEYS, checks, history)
+    return build_plan(state, settings, proposal, request, INPUTS, SETTING_KEYS, checks, earlier)

@@ -44,7 +44,7 @@ def listing_of(plan: Plan, seals: Sequence[Seal]) -> Seal | None:
 def computed_again(
     plan: Plan,
     state: ClusterState,
-    history: Sequence[ClusterState],
+    earlier: Sequence[ClusterState],
     settings: ResolvedSettings,
     inputs: PlanInputs,
     checks: Sequence[StepCheck],
@@ -58,11 +58,11 @@ def computed_again(
     if plan.goal is None and (not plan.placement or request.shedder == ALL):
         proposal = propose_splits(request, state, settings.values)
     else:
-        [(_, proposal)] = propose(request, state, settings.values, history)
+        [(_, proposal)] = propose(request, state, settings.values, earlier)
     if not isinstance(proposal, Proposal):
         raise proposal or DataNotFit("the snapshot lacks what a decision about splits reads")
     keys = setting_keys(proposal.shedder, proposal.placement, request)
-    return build_plan(state, settings, proposal, request, inputs, keys, checks, history)
+    return build_plan(state, settings, proposal, request, inputs, keys, checks, earlier)
 
 
 def require_same(plan: Plan, computed: Plan) -> None:

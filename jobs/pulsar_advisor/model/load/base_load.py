@@ -60,13 +60,13 @@ class BaseLoad:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> BaseLoad:
-    """The base of every broker of a state; `history` are earlier states of the same cluster."""
+def base_load(state: ClusterState, earlier: Sequence[ClusterState] = ()) -> BaseLoad:
+    """The base of every broker of a state; `earlier` are states of the same cluster before it."""
     usage = _finite(state.brokers.usage[:, CPU])
     limit = np.maximum(_finite(state.brokers.limit[:, CPU]), 0.0)
     least, likely, greatest = np.zeros(len(usage)), DEFAULT_RATIO * limit, usage.copy()
     origin: list[Origin] = ["default"] * len(usage)
-    samples = steady_samples([*history, state])
+    samples = steady_samples([*earlier, state])
     reporting = np.flatnonzero(state.brokers.fit)
     now = {row: samples.get(broker, [])[-1:] for row, broker in enumerate(state.brokers.ids)}
     for alike in _with_one_limit(limit, [row for row in reporting.tolist() if now[row]]):
@@ -90,7 +90,7 @@ def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> Base
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def with_usage_of_rates(state: ClusterState, history: Sequence[ClusterState], base: BaseLoad) -> ClusterState:
+def with_usage_of_rates(state: ClusterState, earlier: Sequence[ClusterState], base: BaseLoad) -> ClusterState:
     """The state with the CPU usage that each broker's message rate will show as soon as it is sampled.
 
     A broker's CPU usage is the mean over the time between its last two samples
@@ -100,8 +100,8 @@ def with_usage_of_rates(state: ClusterState, history: Sequence[ClusterState], ba
     it is above the result for a rate that rose, or below that for one that fell: it is a mean over both rates.
     """
     brokers = state.brokers
-    samples = steady_samples([*history, state])
-    before = {one.brokers.ids[row]: sample.rate_per_s for one in history for row, sample in _reported(one)}
+    samples = steady_samples([*earlier, state])
+    before = {one.brokers.ids[row]: sample.rate_per_s for one in earlier for row, sample in _reported(one)}
     usage = brokers.usage.copy()
     for row, now in _reported(state):
         steady = samples.get(brokers.ids[row], [now])

@@ -145,15 +145,15 @@ class Room:
         cls,
         state: ClusterState,
         settings: LoadBalancerSettings,
-        history: Sequence[ClusterState] = (),
+        earlier: Sequence[ClusterState] = (),
         ceiling_ratio: float | None = None,
     ) -> Self:
-        """The room of a fit state; `history` shows base loads, the ceiling is by default the overload threshold."""
+        """The room of a fit state; `earlier` shows base loads, the ceiling is by default the overload threshold."""
         ceiling = settings.overloaded_ratio if ceiling_ratio is None else ceiling_ratio
-        base = base_load(state, history)
-        settled = with_usage_of_rates(state, history, base)
+        base = base_load(state, earlier)
+        settled = with_usage_of_rates(state, earlier, base)
         room = cls(settled, settings, base, ceiling, np.fmax(state.brokers.usage, settled.brokers.usage))
-        room.may_have_arrived = may_have_arrived(state, history)
+        room.may_have_arrived = may_have_arrived(state, earlier)
         return room
 
     def copy(self) -> Self:

@@ -34,12 +34,12 @@ def build_plan(
     inputs: PlanInputs,
     setting_keys: frozenset[str],
     checks: Sequence[StepCheck] = (),
-    history: Sequence[ClusterState] = (),
+    earlier: Sequence[ClusterState] = (),
 ) -> Plan:
     """The plan of one proposal.
 
     `setting_keys` are the keys that the strategies read; the plan records them and the switches with their origin.
-    `checks` are the validation results that the steps rest on, `history` the earlier snapshots, which the shedder
+    `checks` are the validation results that the steps rest on, `earlier` the snapshots before it, which the shedder
     remembers and which show the brokers' base load.
     """
     strategies = deciding(proposal.shedder, proposal.placement)
@@ -51,10 +51,10 @@ def build_plan(
         derived=proposal.shedder if state.load_manager not in strategies[0].load_managers else "",
     )
     splits = Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads)
-    base = base_load(state, history)
-    outlook = Outlook.of(state, base, with_usage_of_rates(state, history, base))
-    noise = noise_floor([*history, state], settings.values)
-    steps = Steps(state, settings, outlook, noise.ratio, _changes(state, settings, history), unloads, splits)
+    base = base_load(state, earlier)
+    outlook = Outlook.of(state, base, with_usage_of_rates(state, earlier, base))
+    noise = noise_floor([*earlier, state], settings.values)
+    steps = Steps(state, settings, outlook, noise.ratio, _changes(state, settings, earlier), unloads, splits)
     left_out = _add_within_limits(steps, proposal, request)
     sentences = tuple(f"{clause[0].upper()}{clause[1:]}." for clause in left_out)
     acts = any(step.executable for step in steps.steps)
@@ -74,7 +74,7 @@ def build_plan(
         settings=planned_settings(settings, setting_keys.union(CONTROLLER_KEYS if state.topics.segments else ())),
         limits=request.limits.as_mapping(),
         seed=request.seed,
-        memory={"snapshots": [moment.snapshot for moment in history], **_samples(state)},
+        memory={"snapshots": [moment.snapshot for moment in earlier], **_samples(state)},
         steps=tuple(steps.steps),
         predicted=Prediction(
             model="base_load",
@@ -144,16 +144,16 @@ def _samples(state: ClusterState) -> dict[str, int]:
     return most if any(most.values()) else {}
 
 
-def _changes(state: ClusterState, settings: ResolvedSettings, history: Sequence[ClusterState]) -> Floats:
+def _changes(state: ClusterState, settings: ResolvedSettings, earlier: Sequence[ClusterState]) -> Floats:
     """Per broker, by how much (relative) its throughput may differ from what it last published.
 
     The change since the last snapshot, capped at the change that it needn't publish; without a snapshot, the cap.
     """
     most = settings.values.load_balancer_report_update_threshold_percentage / 100
     changes = np.full(len(state.brokers), most)
-    if not history:
+    if not earlier:
         return changes
-    before = dict(zip(history[-1].brokers.ids, throughput_bytes_per_s(history[-1].brokers.traffic), strict=True))
+    before = dict(zip(earlier[-1].brokers.ids, throughput_bytes_per_s(earlier[-1].brokers.traffic), strict=True))
     for row, (broker, now) in enumerate(
         zip(state.brokers.ids, throughput_bytes_per_s(state.brokers.traffic), strict=True)
     ):

@@ -38,15 +38,15 @@ from pulsar_advisor.splitting.steady_splits import steady_splits
 
 
 def propose(
-    request: Request, state: ClusterState, settings: LoadBalancerSettings, history: Sequence[ClusterState] = ()
+    request: Request, state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState] = ()
 ) -> Iterator[tuple[str, Proposal | AdvisorError]]:
     """One proposal per placement strategy, or an `AdvisorError` if the combination can't be judged.
 
-    The request is about one shedder, or about a goal, which makes one proposal. `history` are earlier states, oldest
-    first, for the shedder's memory. A strategy that lacks an input is not run: the proposal names the input.
+    The request is about one shedder, or about a goal, which makes one proposal. `earlier` are the states before
+    it, oldest first, for the shedder's memory. A strategy that lacks an input is not run: the proposal names the input.
     """
     if request.goal is not None:
-        yield "", _for_goal(request.goal, request.limits, state, settings, history)
+        yield "", _for_goal(request.goal, request.limits, state, settings, earlier)
         return
     if lacks := unload_refusals(find(shedders.SHEDDERS, request.shedder, "shedder"), "shedder", state):
         yield from ((name, _without_unloads(request.shedder, name, lacks[0].sentence)) for name in request.placements)
@@ -54,7 +54,7 @@ def propose(
     shedder = shedders.load(request.shedder)
     candidates = CandidateSets.of(placement_facts(state, settings), shedding=True)
     view = observed(shedder.observe, candidates.facts)
-    memory = replay(shedder, history, state, settings)
+    memory = replay(shedder, earlier, state, settings)
     steady = steady_state(shedder, view, settings, memory)
     published = _published(view, lambda other: steady_state(shedder, other, settings, memory))
     for name in request.placements:
@@ -68,14 +68,14 @@ def propose(
 
 
 def _for_goal(
-    goal: Goal, limits: Limits, state: ClusterState, settings: LoadBalancerSettings, history: Sequence[ClusterState]
+    goal: Goal, limits: Limits, state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState]
 ) -> Proposal:
     """What a plan kind proposes for a resolved goal; nothing where a destination would not be kept."""
     if lacks := unload_refusals(kinds.plan_kind(goal.kind), "shedder", state):
         return _without_unloads(goal.kind, "", lacks[0].sentence)
     if why := why_no_destination(state, settings):
         return _without_unloads(goal.kind, "", why)
-    room = Room.of(state, settings, history, goal.ceiling_ratio).within(limits)
+    room = Room.of(state, settings, earlier, goal.ceiling_ratio).within(limits)
     return kinds.load(goal.kind).propose(goal, room.onto(room.rows_of(goal.onto)) if goal.onto else room)
 
 

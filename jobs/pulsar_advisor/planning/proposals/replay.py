@@ -27,24 +27,24 @@ MOST_CYCLES_OF_A_GAP: Final = 1000
 
 
 def replay(
-    shedder: Shedder, history: Sequence[ClusterState], state: ClusterState, settings: LoadBalancerSettings
+    shedder: Shedder, earlier: Sequence[ClusterState], state: ClusterState, settings: LoadBalancerSettings
 ) -> Any:
-    """The shedder's memory when it reaches `state`, after the earlier snapshots in `history`, oldest first."""
+    """The shedder's memory when it reaches `state`, after the snapshots `earlier` than it, oldest first."""
     memory: ShedderMemory = shedder.Memory()
-    moments = [*history, state]
-    gaps_ms = [later.captured_at_ms - earlier.captured_at_ms for earlier, later in pairwise(moments)]
+    moments = [*earlier, state]
+    gaps_ms = [later.captured_at_ms - one.captured_at_ms for one, later in pairwise(moments)]
     interval_ms = shedding_interval_ms(settings)
     longest_gap_ms = RESTART_AFTER_INTERVALS * max(median(gaps_ms), interval_ms) if gaps_ms else 0
     # The cycle to come is that of `state`: cycles are counted backwards from it.
     until = [round((state.captured_at_ms - moment.captured_at_ms) / interval_ms) for moment in moments]
-    for earlier, gap_ms, cycles in zip(history, gaps_ms, (a - b for a, b in pairwise(until)), strict=True):
+    for past, gap_ms, cycles in zip(earlier, gaps_ms, (a - b for a, b in pairwise(until)), strict=True):
         if gap_ms > longest_gap_ms:
             memory = shedder.Memory()
             continue
         if not cycles:
             continue
-        view = shedder.observe(earlier, settings, earlier.captured_at_ms)
+        view = shedder.observe(past, settings, past.captured_at_ms)
         memory = advance(
-            shedder, view, settings, memory.forget_departed(earlier.brokers.ids), min(cycles, MOST_CYCLES_OF_A_GAP)
+            shedder, view, settings, memory.forget_departed(past.brokers.ids), min(cycles, MOST_CYCLES_OF_A_GAP)
         )
     return memory.forget_departed(state.brokers.ids)

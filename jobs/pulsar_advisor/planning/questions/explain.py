@@ -151,11 +151,11 @@ def explain(
     name: str,
     state: ClusterState,
     resolve: Resolve,
-    history: Sequence[ClusterState] = (),
+    earlier: Sequence[ClusterState] = (),
 ) -> Explanation:
     """Explain what one shedder with one placement strategy does with a subject, and find what would change it.
 
-    `state` and `history` (earlier states, oldest first) are as the brokers reported them; `request` may hold a what-if.
+    `state` and `earlier` (those before, oldest first) are as the brokers reported them; `request` may hold a what-if.
     Raises `AdvisorError` if the combination can't be judged, `UsageError` if there is no such subject.
     """
     own, subject = resolve({}), Subject.of(state, kind, name)
@@ -163,8 +163,8 @@ def explain(
 
     def proposed(what_if: Mapping[str, str]) -> Proposal:
         settings = resolve(what_if)
-        seen, *earlier = (with_what_if(moment, own, settings, what_if) for moment in (state, *history))
-        ((_, proposal),) = propose(request, seen, settings, earlier)
+        seen, *seen_earlier = (with_what_if(moment, own, settings, what_if) for moment in (state, *earlier))
+        ((_, proposal),) = propose(request, seen, settings, seen_earlier)
         if isinstance(proposal, AdvisorError):
             raise proposal
         return proposal

@@ -82,7 +82,7 @@ def planned(state: ClusterState, goal: Goal, *, follows_messages: bool = True, *
     history = _history(state) if follows_messages else []
     [(_, proposal)] = propose(request, state, SETTINGS.values, history)
     assert isinstance(proposal, Proposal)
-    return build_plan(state, SETTINGS, proposal, request, INPUTS, frozenset(), history=history)
+    return build_plan(state, SETTINGS, proposal, request, INPUTS, frozenset(), earlier=history)
 
 
 def _history(state: ClusterState) -> list[ClusterState]:

@@ -191,7 +191,7 @@ def extensible(state: ClusterState) -> ClusterState:
 
 def doubts_about(margin: float, state: ClusterState, settings: ResolvedSettings, *history: ClusterState) -> list[str]:
     moves = (replace(move(FIRST), margin=margin),)
-    plan = plan_of(state, settings, moves, shedder="TransferShedder", history=history)
+    plan = plan_of(state, settings, moves, shedder="TransferShedder", earlier=history)
     return [doubt.sentence for doubt in plan.steps[0].doubts if "margin" in doubt.sentence]
 
 
@@ -263,7 +263,7 @@ def test_what_a_plan_predicts_starts_from_the_usage_that_belongs_to_the_message_
         )
         for share, at_ms in ((1.0, 120_000), (0.5, 60_000))
     )
-    alone, informed = plan_of(now, settings), plan_of(now, settings, history=(then,))
+    alone, informed = plan_of(now, settings), plan_of(now, settings, earlier=(then,))
     before, after = (plan.predicted.before.brokers["c:8080"] for plan in (alone, informed))
     assert before.usage_ratio == pytest.approx(0.2)
     base = informed.predicted.base["c:8080"].ratio
