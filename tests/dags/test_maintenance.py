@@ -16,7 +16,7 @@ from sqlalchemy import update
 
 from dags.conftest import RunDag, Stages
 from pulsar_advisor.execution.cluster.cluster_port import Override
-from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.approval import Terms, approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.runs import run_by_id
@@ -60,7 +60,7 @@ def guarding(stages: Stages) -> Iterator[HeldRun]:
     with closing(stages.ledger()) as ledger:
         propose(ledger, stages.plan, ALICE)
         who = {"digest": digest_of(stages.plan), "approver": BOB, "policy": ApprovalPolicy()}
-        held = start_run(ledger, stages.plan, approve(ledger, stages.plan, **who, consents=EVERY_CONSENT))
+        held = start_run(ledger, stages.plan, approve(ledger, stages.plan, **who, terms=Terms(consents=EVERY_CONSENT)))
         record_switching_off(held, SHEDDING, "true", OFF, {})
         stages.cluster.send(Override(SHEDDING, OFF))
         yield held

@@ -15,7 +15,7 @@ from airflow.sdk.module_loading import import_string
 from dags.conftest import Answer, RunDag, Stages
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.cluster.cluster_port import Unload
-from pulsar_advisor.execution.consent.approval import approve, propose, standing_approval
+from pulsar_advisor.execution.consent.approval import Terms, approve, propose, standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -42,7 +42,7 @@ def ledger(stages: Stages) -> Iterator[Ledger]:
 def parked(stages: Stages, ledger: Ledger) -> HeldRun:
     propose(ledger, stages.plan, ALICE)
     who = {"digest": digest_of(stages.plan), "approver": BOB, "policy": ApprovalPolicy()}
-    held = start_run(ledger, stages.plan, approve(ledger, stages.plan, **who, consents=EVERY_CONSENT))
+    held = start_run(ledger, stages.plan, approve(ledger, stages.plan, **who, terms=Terms(consents=EVERY_CONSENT)))
     held.park("waits 60 s between two waves")
     return held
 

@@ -153,7 +153,7 @@ def test_a_gate_that_no_policy_may_answer_asks_none(monkeypatch: pytest.MonkeyPa
     asked: list[tuple[object, ...]] = []
     answers = "pulsar_advisor.execution.consent.approval.approve_automatically"
     monkeypatch.setattr(approval, "approval_policy", lambda _cluster: SimpleNamespace(automatic="any plan"))
-    monkeypatch.setattr(answers, lambda _ledger, plan, **of: asked.append((plan, of["valid_for_s"])))
+    monkeypatch.setattr(answers, lambda _ledger, plan, **of: asked.append((plan, of["terms"].valid_for_s)))
     place = {"plan": None, "root": "/root", "cluster": "demo"}
     gate = approval.PlanApprovalOperator(task_id="approve", **place, asks_policy=asks_policy, valid_for_h=1)
     why_a_person = gate._approve_automatically(None, "the plan", ApplyThrottle(), None)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
-from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.approval import Terms, approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
@@ -97,7 +97,12 @@ def approved(ledger: Ledger, plan: Plan) -> Plan:
     propose(ledger, plan, ALICE)
     policy = ApprovalPolicy()
     approve(
-        ledger, plan, digest=digest_of(plan), approver=BOB, policy=policy, consents=["splits", "worse"], throttle=QUICK
+        ledger,
+        plan,
+        digest=digest_of(plan),
+        approver=BOB,
+        policy=policy,
+        terms=Terms(consents=["splits", "worse"], throttle=QUICK),
     )
     return plan
 

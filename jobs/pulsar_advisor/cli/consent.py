@@ -60,13 +60,9 @@ def approve(
     refuse_together({"--as": as_ is not None, "--automatic": automatic})
     if as_ is None and not automatic:
         raise UsageError("who approves? Give --as NAME, or --automatic for the approval policy to decide")
-    consents: dict[ConsentName, bool] = {
-        "splits": splits,
-        "worse": accept_worse,
-        "low_confidence": accept_low_confidence,
-    }
+    asked: dict[ConsentName, bool] = {"splits": splits, "worse": accept_worse, "low_confidence": accept_low_confidence}
     with opened_plan(plan, place, ledger) as (document, root, book):
-        from pulsar_advisor.execution.consent.approval import carried_out_before, default_validity_s
+        from pulsar_advisor.execution.consent.approval import Terms, carried_out_before, default_validity_s
         from pulsar_advisor.execution.run.preconditions import stale
         from pulsar_advisor.model.plans.names import short
         from pulsar_advisor.model.plans.sealed import digest_of
@@ -75,7 +71,12 @@ def approve(
         mind_the_guard(document, book, command(RESTORE, place, ledger))
         outdated = stale(document, throttle.changes().get("max_age_s", DEFAULT_THROTTLE.max_age_s), book.now_ms())
         before = carried_out_before(book, digest_of(document))
-        valid_for_s = default_validity_s(document) if expires is None else seconds(expires)
+        terms = Terms(
+            consents=[name for name, is_given in asked.items() if is_given],
+            throttle=ApplyThrottle(**throttle.changes()),
+            valid_for_s=default_validity_s(document) if expires is None else seconds(expires),
+            comment=comment,
+        )
         approval, not_computed_here = record(
             root,
             book,
@@ -83,10 +84,7 @@ def approve(
             digest=digest or digest_of(document),
             approver=None if as_ is None else person_on_command_line(as_),
             policy=policy.read(),
-            consents=[name for name, is_given in consents.items() if is_given],
-            throttle=ApplyThrottle(**throttle.changes()),
-            valid_for_s=valid_for_s,
-            comment=comment,
+            terms=terms,
         )
     if json:
         from pulsar_advisor.execution.consent.approval import Approved
@@ -105,7 +103,7 @@ def approve(
         if not_computed_here:
             say(f"- not computed here: {not_computed_here}")
         say_lines(f"- {limit}" for limit in approval.throttle.sentences())
-        lasts = f"for {duration(valid_for_s)}, until {moment(approval.expires_at_ms)}"
+        lasts = f"for {duration(terms.valid_for_s)}, until {moment(approval.expires_at_ms)}"
         say(f"approved by {approval.approver} {lasts}: {approval.digest}")
         digits = short(approval.digest)
         then = ("roll", "continue", digits) if document.shedder == ROLL else ("apply", digits, "--dry-run")

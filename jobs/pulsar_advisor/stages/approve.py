@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from pulsar_advisor.execution.consent.approval import approve, approve_automatically, require_digest
+from pulsar_advisor.execution.consent.approval import Terms, approve, approve_automatically, require_digest
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plans.plan import Plan
-from pulsar_advisor.planning.plans.consent import ConsentName
 from pulsar_advisor.stages.derive import why_not_computed_here
 from pulsar_advisor.storage.root import Root
 
@@ -24,10 +20,7 @@ def run(
     digest: str,
     approver: Person | None,
     policy: ApprovalPolicy,
-    consents: Collection[ConsentName],
-    throttle: ApplyThrottle,
-    valid_for_s: int,
-    comment: str,
+    terms: Terms,
 ) -> tuple[Approval, str | None]:
     """The approval, and why the plan can't be computed here, if it can't. Without an approver, the policy decides.
 
@@ -36,14 +29,7 @@ def run(
     not_computed_here = why_not_computed_here(root, ledger, plan)
     if approver is None:
         require_digest(plan, digest)
-        approval = approve_automatically(
-            ledger,
-            plan,
-            policy=policy,
-            not_computed_here=not_computed_here,
-            throttle=throttle,
-            valid_for_s=valid_for_s,
-        )
+        approval = approve_automatically(ledger, plan, policy=policy, not_computed_here=not_computed_here, terms=terms)
     else:
         approval = approve(
             ledger,
@@ -51,10 +37,7 @@ def run(
             digest=digest,
             approver=approver,
             policy=policy,
-            consents=consents,
-            throttle=throttle,
-            valid_for_s=valid_for_s,
-            comment=comment,
+            terms=terms,
             not_computed_here=not_computed_here,
         )
     return approval, not_computed_here

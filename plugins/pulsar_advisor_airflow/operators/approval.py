@@ -246,21 +246,14 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self, ledger: Ledger, plan: Plan, throttle: ApplyThrottle, not_computed_here: str | None
     ) -> str | None:
         """None if the policy approved the plan; otherwise why a person must, empty if no policy applies."""
-        from pulsar_advisor.execution.consent.approval import approve_automatically
+        from pulsar_advisor.execution.consent.approval import Terms, approve_automatically
 
         policy = approval_policy(self.cluster)
         if policy.automatic is None or not self.asks_policy:
             return ""
-        valid_for_s = int(float(self.valid_for_h) * 3600)
+        terms = Terms(throttle=throttle, valid_for_s=int(float(self.valid_for_h) * 3600))
         try:
-            approve_automatically(
-                ledger,
-                plan,
-                policy=policy,
-                not_computed_here=not_computed_here,
-                throttle=throttle,
-                valid_for_s=valid_for_s,
-            )
+            approve_automatically(ledger, plan, policy=policy, not_computed_here=not_computed_here, terms=terms)
         except Refused as refused:
             return str(refused)
         return None
@@ -279,7 +272,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     def _approve(
         self, ledger: Ledger, plan: Plan, approver: Person, consents: Sequence[ConsentName], form: Json
     ) -> None:
-        from pulsar_advisor.execution.consent.approval import approve
+        from pulsar_advisor.execution.consent.approval import Terms, approve
         from pulsar_advisor.execution.throttle import ApplyThrottle
 
         approve(
@@ -288,10 +281,12 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             digest=self.plan["digest"],
             approver=approver,
             policy=approval_policy(self.cluster),
-            consents=consents,
-            throttle=ApplyThrottle(**self.throttle),
-            valid_for_s=int(float(self.valid_for_h) * 3600),
-            comment=str(form.get(COMMENT) or ""),
+            terms=Terms(
+                consents=consents,
+                throttle=ApplyThrottle(**self.throttle),
+                valid_for_s=int(float(self.valid_for_h) * 3600),
+                comment=str(form.get(COMMENT) or ""),
+            ),
         )
 
     def _load(self) -> Plan:

@@ -13,7 +13,7 @@ from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleA
 from fastapi.testclient import TestClient
 
 import documents
-from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.approval import Terms, approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -128,7 +128,9 @@ def started(ledger: Ledger, plan: Plan) -> HeldRun:
     """A run of a plan that alice proposed and bob approved, and that has sent its first step."""
     propose(ledger, plan, ALICE)
     policy = ApprovalPolicy()
-    approval = approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=policy, consents=EVERY_CONSENT)
+    approval = approve(
+        ledger, plan, digest=digest_of(plan), approver=BOB, policy=policy, terms=Terms(consents=EVERY_CONSENT)
+    )
     held = start_run(ledger, plan, approval)
     held.sent("step-001", "PUT /unload", None)
     return held

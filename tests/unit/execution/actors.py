@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
-from pulsar_advisor.execution.consent.approval import VALID_FOR_S, approve, propose, standing_approval
+from pulsar_advisor.execution.consent.approval import VALID_FOR_S, Terms, approve, propose, standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -57,9 +57,7 @@ def approved(
         digest=digest_of(plan),
         approver=BOB,
         policy=FOUR_EYES,
-        consents=consents,
-        throttle=throttle,
-        valid_for_s=valid_for_s,
+        terms=Terms(consents=consents, throttle=throttle, valid_for_s=valid_for_s),
     )
     return plan
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, fields
 
 import pytest
 
-from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.approval import Terms, approve, propose
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
 from pulsar_advisor.model.errors import Refused, StorageError
@@ -133,7 +133,7 @@ def test_limits_in_the_ledger_that_are_none_are_named(text: str) -> None:
 def test_a_run_goes_no_faster_than_was_approved(ledger: Ledger, cluster: FakeCluster) -> None:
     propose(ledger, PLAN, ALICE)
     throttle = ApplyThrottle(canary_hold_s=120.0)
-    approve(ledger, PLAN, digest=digest_of(PLAN), approver=BOB, policy=FOUR_EYES, throttle=throttle)
+    approve(ledger, PLAN, digest=digest_of(PLAN), approver=BOB, policy=FOUR_EYES, terms=Terms(throttle=throttle))
     with pytest.raises(Refused, match="--canary-hold 1m was requested, but 2m was approved"):
         run(PLAN, ledger, cluster, canary_hold_s=60.0)
     assert cluster.writes == []

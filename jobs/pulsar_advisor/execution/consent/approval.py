@@ -55,6 +55,17 @@ class Approved:
     """Why the plan couldn't be computed again from its snapshot; null if it was."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What an approver grants with a plan, and why."""
+
+    consents: Collection[ConsentName] = ()
+    throttle: ApplyThrottle = DEFAULT_THROTTLE
+    """The loosest limits for its runs."""
+    valid_for_s: int = VALID_FOR_S
+    comment: str = ""
+
+
 @dataclass(frozen=True)
 class Before:
     """What the ledger had recorded about a plan before it is approved."""
@@ -126,44 +137,42 @@ def approve(
     digest: str,
     approver: Person,
     policy: ApprovalPolicy,
-    consents: Collection[ConsentName] = (),
-    throttle: ApplyThrottle = DEFAULT_THROTTLE,
-    valid_for_s: int = VALID_FOR_S,
-    comment: str = "",
+    terms: Terms = Terms(),
     not_computed_here: str | None = None,
 ) -> Approval:
-    """Record an approval of exactly this plan, with `throttle` as the loosest limits for its runs.
+    """Record an approval of exactly this plan.
 
     `digest` is what the approver typed. Where one person may do both, approving a plan that was never proposed proposes
     it, with `not_computed_here`. A roll always gets a guard. Raises `Refused` if the digest isn't the plan's, if the
     plan had its run or was undone, if the policy forbids this approver, or if the plan needs a consent that isn't in
-    `consents`; `UsageError` if the validity is out of bounds.
+    the terms; `UsageError` if the validity is out of bounds.
     """
-    EXPIRES.check(valid_for_s)
+    EXPIRES.check(terms.valid_for_s)
     require_digest(plan, digest)
     if not plan.executable_steps:
         raise Refused("the plan has no step that can be carried out: there is nothing to approve")
     require_may_run(ledger, digest, again=True)  # taking over a lost run may need another approval
     if reason := _forbidden(ledger, digest, approver.name, approver.source, policy):
         raise Refused(reason)
-    if missing := [each for each in needed_consents(plan) if each.consent.name not in consents]:
+    if missing := [each for each in needed_consents(plan) if each.consent.name not in terms.consents]:
         why = ". ".join(f"{each.sentence} ({each.consent.flag})" for each in missing)
-        raise Refused(f"the plan needs consent: {why}. Approve with {_flags(missing)} if you mean it")
+        flags = " ".join(each.consent.flag for each in missing)
+        raise Refused(f"the plan needs consent: {why}. Approve with {flags} if you mean it")
     if not proposals_of_plan(ledger, digest):
         propose(ledger, plan, approver, not_computed_here)
     if plan.shedder == ROLL:
         moves_of_a_bundle(plan)  # later turns are held to it
-        throttle = replace(throttle, guard=True)
+        terms = replace(terms, throttle=replace(terms.throttle, guard=True))
     with ledger.writing() as session:
         return add_approval(
             ledger,
             session,
             plan,
             approver,
-            expires_at_ms=ledger.now_ms() + valid_for_s * 1000,
-            comment=comment,
-            consents=consents,
-            throttle=throttle,
+            expires_at_ms=ledger.now_ms() + terms.valid_for_s * 1000,
+            comment=terms.comment,
+            consents=terms.consents,
+            throttle=terms.throttle,
         )
 
 
@@ -176,15 +185,9 @@ def moves_of_a_bundle(roll: Plan) -> int:
 
 
 def approve_automatically(
-    ledger: Ledger,
-    plan: Plan,
-    *,
-    policy: ApprovalPolicy,
-    not_computed_here: str | None,
-    throttle: ApplyThrottle = DEFAULT_THROTTLE,
-    valid_for_s: int = VALID_FOR_S,
+    ledger: Ledger, plan: Plan, *, policy: ApprovalPolicy, not_computed_here: str | None, terms: Terms = Terms()
 ) -> Approval:
-    """Record the approval of a plan that meets every criterion of the policy.
+    """Record the approval of a plan that meets every criterion of the policy, which consents to nothing else.
 
     The criteria read the plan's own figures, so they mean something only if the plan was computed here: see
     `stages.derive`. Raises `Refused`, naming each criterion that isn't met; then a person must decide.
@@ -203,9 +206,7 @@ def approve_automatically(
         digest=digest_of(plan),
         approver=Person("approval policy", policy.source),
         policy=policy,
-        throttle=throttle,
-        valid_for_s=valid_for_s,
-        comment=policy.automatic.sentence,
+        terms=replace(terms, consents=(), comment=policy.automatic.sentence),
     )
 
 
@@ -253,10 +254,6 @@ def _objection(ledger: Ledger, plan: Plan, approval: Approval, policy: ApprovalP
 def _named(needed: Sequence[NeededConsent]) -> str:
     """The consents by the names that the reader knows: flags or form fields."""
     return ", ".join(getattr(each.consent, reader().knows_consents_by) for each in needed)
-
-
-def _flags(needed: Sequence[NeededConsent]) -> str:
-    return " ".join(each.consent.flag for each in needed)
 
 
 def require_digest(plan: Plan, digest: str) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import text
 
 from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.consent.approval import (
+    Terms,
     approve,
     approve_automatically,
     propose,
@@ -35,7 +36,7 @@ DIGEST = digest_of(PLAN)
 
 def test_an_approval_says_who_for_how_long_and_who_vouches_for_the_name(ledger: Ledger, time: FakeTime) -> None:
     propose(ledger, PLAN, ALICE)
-    approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES, comment="after the match")
+    approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES, terms=Terms(comment="after the match"))
     (approval,) = approvals_of_plan(ledger, DIGEST)
     assert (approval.approver, approval.source, approval.comment) == ("bob", "airflow", "after the match")
     assert approval.expires_at_ms == time.ms + 4 * 3600 * 1000
@@ -76,7 +77,8 @@ def test_a_plan_that_had_its_run_is_proposed_and_approved_no_more(
     held = start_run(ledger, approved(ledger, PLAN), standing_approval(ledger, PLAN, FOUR_EYES))
     if state != "active":
         held.end(state, "")
-    again = partial(approve, ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES, consents=EVERY_CONSENT)
+    terms = Terms(consents=EVERY_CONSENT)
+    again = partial(approve, ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES, terms=terms)
     with nullcontext() if why is None else pytest.raises(Refused, match=why):
         propose(ledger, PLAN, ALICE)
     with nullcontext() if approvable else pytest.raises(Refused, match=why):
@@ -103,7 +105,7 @@ def test_a_plan_without_executable_steps_can_not_be_approved(ledger: Ledger) -> 
 
 def test_an_approval_needs_a_positive_time(ledger: Ledger) -> None:
     with pytest.raises(UsageError, match="--expires 0s is out of bounds: give a duration from 1s to 3d"):
-        approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES, valid_for_s=0)
+        approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES, terms=Terms(valid_for_s=0))
 
 
 UNSURE = make_plan([unload_step(confidence="low")])
@@ -125,8 +127,8 @@ def test_what_needs_consent_is_approved_only_with_it(ledger: Ledger, plan: Plan,
     propose(ledger, plan, ALICE)
     others = EVERY_CONSENT - {name}
     with pytest.raises(Refused, match=f"Approve with {flag} if you mean it"):
-        approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, consents=others)
-    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, consents=[name])
+        approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, terms=Terms(consents=others))
+    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, terms=Terms(consents=[name]))
     assert standing_approval(ledger, plan, FOUR_EYES).consents == {name}
 
 

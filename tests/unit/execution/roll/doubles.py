@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.cluster.restart_port import Published
-from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.approval import Terms, approve, propose
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import summaries
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
@@ -142,7 +142,7 @@ def drained(ledger: Ledger, cluster: str) -> Roll:
 
     plan = plan_of(ORDER)
     propose(ledger, plan, ALICE)
-    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, throttle=THROTTLE)
+    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, terms=Terms(throttle=THROTTLE))
     roll = roll_of(plan, ledger, pulsar, plan_anew=lambda goal: (plan_of(goal.brokers), None))
     go_on(roll)
     return roll

@@ -23,7 +23,7 @@ from sqlalchemy import StaticPool, create_engine, select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
-from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.approval import Terms, approve, propose
 from pulsar_advisor.execution.ledger import held_run, rolls, runs
 from pulsar_advisor.execution.ledger.ledger import READS, Ledger
 from pulsar_advisor.execution.ledger.opening import _make_sqlite_transactional, open_ledger
@@ -332,8 +332,8 @@ class World:
             if digest not in self.plans:
                 propose(by.ledger, plan, ALICE)
                 self.plans[digest] = plan
-            limits: Any = {"throttle": THROTTLE, "valid_for_s": HOUR_S, "consents": ("worse",)}
-            row = approve(by.ledger, plan, digest=digest, approver=BOB, policy=FOUR_EYES, **limits)
+            terms = Terms(throttle=THROTTLE, valid_for_s=HOUR_S, consents=("worse",))
+            row = approve(by.ledger, plan, digest=digest, approver=BOB, policy=FOUR_EYES, terms=terms)
             self.approved_until_ms[digest] = row.expires_at_ms
 
     def seen(self) -> Seen:

@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Override, Unload
 from pulsar_advisor.execution.consent import turn
-from pulsar_advisor.execution.consent.approval import approve, standing_approval, why_not_again, withdraw
+from pulsar_advisor.execution.consent.approval import Terms, approve, standing_approval, why_not_again, withdraw
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -97,7 +97,7 @@ def test_a_roll_that_is_approved_again_looks_at_the_drained_broker_again(
     with pytest.raises(Refused, match="have it approved again"):
         go_on(roll)
     cluster.owners[f"{NAMESPACE}/{UPPER}"] = B1  # as the balancer decided, which is on again
-    approve(ledger, roll.plan, digest=roll.digest, approver=BOB, policy=roll.policy, throttle=THROTTLE)
+    approve(ledger, roll.plan, digest=roll.digest, approver=BOB, policy=roll.policy, terms=Terms(throttle=THROTTLE))
     assert status_of(ledger, roll.plan).restart is None, "clients use it"
     assert outcome(go_on(roll)) == "done"
     assert (roll.look().state, cluster.owned_bundles(B1)) == ("drained", frozenset())
@@ -187,7 +187,7 @@ def test_a_turn_goes_on_under_the_approval_that_its_roll_was_given_anew(
     roll = roll_of(plan, ledger, cluster)
     stopped_turn(roll, ledger, cluster)
     cluster.time.pass_s(3600)
-    approve(ledger, plan, digest=roll.digest, approver=BOB, policy=FOUR_EYES, throttle=THROTTLE)
+    approve(ledger, plan, digest=roll.digest, approver=BOB, policy=FOUR_EYES, terms=Terms(throttle=THROTTLE))
     assert outcome(go_on(roll)) == "done"
     again = recorded_plan(ledger, str(roll.look().turn.plan))  # type: ignore[union-attr]
     turn.approve_as_roll(ledger, plan, again, FOUR_EYES)
