@@ -209,9 +209,9 @@ class Throttle:
 
     def changes(self) -> ThrottleChanges:
         """The given limits, by their names in `ApplyThrottle`."""
-        durations = {"max_age_s": self.max_age, "pause_s": self.pause_between, "canary_hold_s": self.canary_hold}
+        durations = {"max_age": "max_age_s", "pause_between": "pause_s", "canary_hold": "canary_hold_s"}
         given = {**asdict(self), "guard": self.guard or None}
-        for option in ("max_age", "pause_between", "canary_hold"):
-            del given[option]
-        given |= {name: None if text is None else seconds(text) for name, text in durations.items()}
+        for option, limit in durations.items():
+            text = given.pop(option)
+            given[limit] = None if text is None else seconds(text)
         return cast("ThrottleChanges", {name: value for name, value in given.items() if value is not None})

@@ -113,7 +113,8 @@ def apply_plan(
 def _applied(attempt: _Attempt) -> EndOfRun:
     plan, ledger, cluster = attempt.plan, attempt.ledger, attempt.cluster
     digest = digest_of(plan)
-    paused = _pause_of(ledger, digest)
+    unfinished = unfinished_run(runs_of_plan(ledger, digest))
+    paused = None if unfinished is None else pause_requested(ledger, unfinished.id)
     if attempt.options.wait_for_holder:
         _await_holder(attempt)
         # The run that was to be resumed may have ended meanwhile, before its first call.
@@ -151,7 +152,7 @@ def _applied(attempt: _Attempt) -> EndOfRun:
 def _begun(attempt: _Attempt, unfinished: Run | None, paused: str | None) -> OngoingRun:
     """Take the unfinished run over, or start one. Raises `Refused` without an approval that holds, or a free cluster.
 
-    Going on lifts the pause that was known by then (`paused`), and no later one.
+    Going on lifts the pause that somebody had asked for by then (`paused`: who, in words), and no later one.
     """
     plan, ledger, cluster, options = attempt.plan, attempt.ledger, attempt.cluster, attempt.options
     approval = standing_approval(ledger, plan, options.policy)
@@ -268,9 +269,3 @@ def _refused(run: OngoingRun, sentence: str, to_do: str = "") -> AdvisorError:
     if any(switch.run == run.held.id for switch in left_off(run.ledger, run.held.cluster_name)):
         return BalancerStillOff(sentence)
     return Refused(f"{sentence}{to_do}")
-
-
-def _pause_of(ledger: Ledger, digest: str) -> str | None:
-    """Who asked for the pause of a plan's unfinished run, in words; None without one."""
-    run = unfinished_run(runs_of_plan(ledger, digest))
-    return None if run is None else pause_requested(ledger, run.id)

@@ -66,16 +66,14 @@ def upgrade_preview(
     """The preview for the fit part of a snapshot; `earlier`: those before it, oldest first."""
 
     def balancer(release: str, settings: LoadBalancerSettings, restarts: bool = True) -> Balancer:
-        seen, *seen_earlier = (_under(release, moment, upgrade, settings) for moment in (state, *earlier))
+        seen, *before = (_under(release, moment, upgrade, settings) for moment in (state, *earlier))
         own = configured_of(state.load_manager, settings)
         return Balancer(
             release=release,
             shedder=own.shedder,
             placement=own.placement,
-            scores=tuple(_scores(own, seen, settings, seen_earlier, request, restarted=False)),
-            after_restart=tuple(_scores(own, seen, settings, seen_earlier, request, restarted=True))
-            if restarts
-            else (),
+            scores=tuple(_scores(own, seen, settings, before, request, restarted=False)),
+            after_restart=tuple(_scores(own, seen, settings, before, request, restarted=True)) if restarts else (),
             switched_off_by=shedding_switched_off_by(settings),
         )
 

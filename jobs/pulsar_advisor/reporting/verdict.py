@@ -162,11 +162,7 @@ def _by_itself(plan: Plan, kind: str, foresight: Foresight | None) -> str:
 
 
 def _headline(
-    kind: str,
-    plan: Plan | None,
-    obstacles: Counter[str],
-    recommendation: Recommendation,
-    trust: Trust,
+    kind: str, plan: Plan | None, obstacles: Counter[str], recommendation: Recommendation, trust: Trust
 ) -> str:
     advice = recommendation.advice.sentence
     if kind == "not_fit" and not trust.success:

@@ -69,12 +69,8 @@ def _interference(plan: Undone, cycles: int) -> str:
             acts.append(f"split {count(plan.splits, 'bundle')}")
         return f"Pulsar's own balancer would {', '.join(acts)} and {end}"
     again, back = plan.moved_again, plan.moved_back
-    if back == again:
-        where = "back"
-    elif back:
-        where = f"again, {back:,} of them back"
-    else:
-        where = "again"
+    some_back = f", {back:,} of them back" if back else ""
+    where = "back" if back == again else f"again{some_back}"
     return (
         f"Pulsar's own balancer would undo part of it: from cycle {plan.first_cycle} on it would move "
         f"{again:,} of the plan's {number} {where}, and {end}"

@@ -267,9 +267,8 @@ def _transfer(
         else:
             answers.brokers.record(source, BrokerOutcome.NOTHING_MOVES)
             too_few += 1
-    if without_data:
-        return spread, "NoLoadData"
-    return spread, "NoBundles" if too_few else "HitCount"
+    few = "NoBundles" if too_few else "HitCount"
+    return spread, "NoLoadData" if without_data else few
 
 
 def _serve(

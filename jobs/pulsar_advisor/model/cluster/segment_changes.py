@@ -41,9 +41,8 @@ class SegmentChange:
 def segment_changes(before: ClusterState, after: ClusterState) -> tuple[SegmentChange, ...]:
     """The splits and merges of segments between two states, by topic and key; only of topics that both have."""
     then, now = _active(before), _active(after)
-    return tuple(
-        change for topic in sorted(then.keys() & now.keys()) for change in _changes(topic, then[topic], now[topic])
-    )
+    both = sorted(then.keys() & now.keys())
+    return tuple(change for topic in both for change in _changes(topic, then[topic], now[topic]))
 
 
 def _changes(topic: str, then: Mapping[str, str | None], now: Mapping[str, str | None]) -> Iterable[SegmentChange]:

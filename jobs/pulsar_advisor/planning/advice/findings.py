@@ -74,28 +74,22 @@ def findings(
     that the advice is about.
     """
     state, fit, resolved, ails = situation.state, situation.fit, situation.settings, situation.ailments
-    settings, earlier, hot = resolved.values, situation.earlier, situation.hot
+    settings, hot = resolved.values, situation.hot
     of_plans = dict.fromkeys(caveat for plan in plans for caveat in plan.decision.caveats)
     found = [Finding("warning", caveat) for caveat in (*resolved.caveats, *of_plans)]
     if "topic_traffic" in state.missing:
         found.append(_no_topics_read(fit))
     found += [Finding("warning", ailment.sentence) for ailment in ails]
-    if (restarted := _restarted(state, earlier)) is not None:
-        found.append(restarted)
-    if (above := _above_limits(fit)) is not None:
-        found.append(above)
-    of_all = not (judged.decides or judged.excluded_brokers)
-    busiest = _busiest_broker(situation, of_all=of_all)
-    if busiest is not None:
-        found.append(busiest)
-    if advised is not None and (peak := _peak(advised, settings)) is not None:
-        found.append(peak)
-    if (unknown := unknown_network(fit)) is not None:
-        found.append(Finding("warning", unknown))
-    if (nowhere := unused(state, settings)) is not None:
-        found.append(Finding("warning", nowhere))
-    if (forbidden := _forbidden(fit, settings)) is not None:
-        found.append(forbidden)
+    of_brokers = (
+        _restarted(state, situation.earlier),
+        _above_limits(fit),
+        _busiest_broker(situation, of_all=not (judged.decides or judged.excluded_brokers)),
+        None if advised is None else _peak(advised, settings),
+        _warning(unknown_network(fit)),
+        _warning(unused(state, settings)),
+        _forbidden(fit, settings),
+    )
+    found += [one for one in of_brokers if one is not None]
     found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
         need = "needs" if more == 1 else "need"
@@ -112,6 +106,10 @@ def findings(
         found.append(averages)
     found += [Finding("info", note) for note in resolved.notes]
     return tuple(found)
+
+
+def _warning(sentence: str | None) -> Finding | None:
+    return None if sentence is None else Finding("warning", sentence)
 
 
 def _no_topics_read(state: ClusterState) -> Finding:

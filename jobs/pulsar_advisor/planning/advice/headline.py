@@ -73,15 +73,14 @@ def _one_text(*sentences: str | None) -> str:
 
 
 def _why_nothing(situation: Situation, scores: Sequence[Score], overloading: str) -> str:
-    floor_ratio = situation.noise.ratio
     if situation.fit.load_manager == "simple" and any(row.unloads for row in scores):
         return "what a plan brings isn't known, as this load manager chooses where each unloaded bundle goes."
     if overloading:
         return f"each worthwhile plan overloads a broker on the way, as {overloading}."
     if any(is_worthwhile(row, 0.0) for row in scores):
         return (
-            f"no strategy lowers the busiest broker by more than {points(floor_ratio)}, and figures differ that much "
-            "from one snapshot to the next."
+            f"no strategy lowers the busiest broker by more than {points(situation.noise.ratio)}, and figures differ "
+            "that much from one snapshot to the next."
         )
     if any(row.steps for row in scores):
         return "no strategy finds a move that lowers the busiest broker."
