@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Self
 
+import msgspec
 import requests
 import urllib3
 from requests.auth import AuthBase
@@ -300,6 +301,8 @@ class _Authorization(AuthBase):
 def _without_credentials(content: bytearray, authorization: str | None) -> bytearray:
     """An error without the credentials it answers: some proxies repeat a request's headers, and errors are shown."""
     secret = (authorization or "").partition(" ")[2].rstrip("=")
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        content = bytearray(msgspec.json.encode(msgspec.json.decode(content)))  # no escape hides a character
     return content.replace(secret.encode(), b"***") if len(secret) >= _SHORTEST_SECRET else content
 
 

@@ -90,8 +90,10 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
             temporary = path.with_name(f".{path.name}.{uuid4().hex}.partial")
             try:
                 with temporary.open("wb") as file:
-                    with suppress(OSError):  # a script may be executable, a report one reader's alone
-                        os.fchmod(file.fileno(), stat.S_IMODE(Path(path.path).stat().st_mode))
+                    # A script may be executable, a report one reader's alone. Set-user-ID, on a file that others have
+                    # put there, would make it root's program.
+                    with suppress(OSError):
+                        os.fchmod(file.fileno(), Path(path.path).stat().st_mode & 0o777)
                     file.writelines(chunks)
                     file.flush()
                     os.fsync(file.fileno())

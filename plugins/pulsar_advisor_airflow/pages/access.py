@@ -65,7 +65,8 @@ def rolled_by(cluster: Readable, request: Request, user: GetUserDep, token: Anno
 
 def reported_by(cluster: Readable, request: Request, user: GetUserDep, token: Annotated[str, Form()] = "") -> Person:
     """As `rolled_by`, or a program without a form: its login is in a header, which no other site can have sent."""
-    if not request.headers.get("authorization", "").lower().startswith("bearer "):
+    scheme, _, login = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not login:  # without one, Airflow takes the login from the cookie
         return _sender(ROLLING, cluster, request, user, token)
     requires_access_dag(method="PUT", param_dag_id=labelled(ROLLING, cluster))(request, user)
     return Person(user.get_name(), AUTHENTICATED_BY)

@@ -62,6 +62,13 @@ def test_a_program_says_so_with_its_login_and_no_form(server: LogIn, roll: Roll)
     assert roll.look().recorded.announced is not None
 
 
+def test_a_header_without_a_login_is_no_programs(server: LogIn, roll: Roll) -> None:
+    browser = server("")
+    browser.cookies.set("_token", server("olive").headers["Authorization"].removeprefix("Bearer "))
+    sent = browser.post(f"{page_of_roll(roll)}/restarted", data={"broker": B1}, headers={"Authorization": "Bearer "})
+    assert (sent.status_code, roll.look().recorded.announced) == (403, None)
+
+
 def test_a_program_that_names_no_broker_is_answered_what_is_missing(server: LogIn, roll: Roll) -> None:
     answer = server("olive").post(f"{page_of_roll(roll)}/restarted", data={"brokr": B1})
     assert "missing or can&#39;t be used: broker." in answer.text

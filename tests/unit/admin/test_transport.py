@@ -323,6 +323,17 @@ def test_an_error_that_repeats_the_credentials_is_shown_without_them(
     assert re.search(r"400 \(bad gateway for (Bearer|Basic) \*\*\*=*\)$", str(error.value))
 
 
+def test_nor_do_the_escapes_of_json_hide_them(broker: HTTPServer) -> None:
+    def repeated(request: Request) -> Response:
+        escapes = "".join(f"\\u{ord(character):04x}" for character in request.headers["Authorization"])
+        return Response(f'{{"reason": "{escapes}"}}', status=400)
+
+    broker.expect_request(PATH).respond_with_handler(repeated)
+    secret = connection(url(broker), token=SecretStr("planted-secret"))
+    with AdminTransport(secret) as transport, pytest.raises(ErrorAnswer, match=r"400 \(Bearer \*\*\*\)$"):
+        transport.require(transport.get(PATH), 200)
+
+
 def test_without_credentials_a_401_says_to_give_some(broker: HTTPServer) -> None:
     broker.expect_request(PATH).respond_with_data(UNAUTHORIZED_PAGE, status=401)
     with (

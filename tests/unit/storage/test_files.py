@@ -62,6 +62,13 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
     assert (tmp_path / "plan.sh").stat().st_mode & 0o777 == 0o700
 
 
+def test_a_file_that_others_put_there_makes_ours_no_program_that_runs_as_us(tmp_path: Path) -> None:
+    (tmp_path / "report.html").touch()
+    (tmp_path / "report.html").chmod(0o6755)
+    write_file(UPath(tmp_path / "report.html"), b"")
+    assert stat.S_IMODE((tmp_path / "report.html").stat().st_mode) == 0o755
+
+
 def test_a_name_of_an_open_file_such_as_dev_stdout_is_written_to(tmp_path: Path) -> None:
     (tmp_path / "redirected").write_bytes(b"earlier ")
     with (tmp_path / "redirected").open("ab") as opened:

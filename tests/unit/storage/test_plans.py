@@ -89,6 +89,14 @@ def test_digits_that_go_on_otherwise_than_the_digest_find_nothing(root: Root) ->
         open_plan(root, other)
 
 
+def test_another_plan_under_a_plans_name_is_not_found_by_that_plans_digits(root: Root) -> None:
+    plan, other = make_plan([unload_step()]), make_plan([])
+    path = root.folder(PLANS, plan.snapshot) / write_plan(root, plan).file
+    path.write_bytes(dump_plan(other))
+    with pytest.raises(UsageError, match="no plan of cluster 'demo'"):
+        open_plan(root, short(digest_of(plan)))
+
+
 def test_digits_of_several_plans_are_answered_with_the_candidates(root: Root) -> None:
     both = plans_beginning_alike()
     for plan in both:

@@ -14,6 +14,7 @@ from pulsar_advisor.execution.ledger.switches import SwitchedOff, may_still_act,
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.guard.left_off import is_left_off, left_off, look_later, warning
 from pulsar_advisor.execution.run.guard.settings import (
+    GUARDED,
     LOOK_AGAIN_S,
     common_value,
     in_words,
@@ -83,8 +84,13 @@ def restore(
 ) -> str | None:
     """As `_restore_once`; once more if the cluster can't be read, as one bad answer must not leave a setting off.
 
-    But only while it `is_ours` to restore: a run may have begun meanwhile that needs it off.
+    But only while it `is_ours` to restore: a run may have begun meanwhile that needs it off. A setting that no guard
+    switches is left alone: nobody approved a call about it.
     """
+    if switch.setting not in GUARDED:
+        forged = f"{switch.setting} is left alone: no run switches it, so event {switch.event} of the ledger is forged"
+        progress(forged)
+        return forged
     try:
         return _restore_once(switch, ledger, cluster, progress, clock, is_ours, decided_by)
     except ClusterUnreachable:

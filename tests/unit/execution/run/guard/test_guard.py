@@ -20,6 +20,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.switches import record_switched_back, switched_off
+from pulsar_advisor.execution.ledger.tables import GUARD_EVENTS
 from pulsar_advisor.execution.run.guard import guard, restoring
 from pulsar_advisor.execution.run.guard.left_off import leave_as_it_is
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
@@ -605,6 +606,18 @@ def test_a_person_may_decide_that_it_stays_off(earlier: Ledger, cluster: FakeClu
     leave_as_it_is(earlier, "live", BOB)
     assert (cluster.overrides, switched_off(earlier, "live")) == ({SHEDDING: "false", SPLITTING: "false"}, ())
     assert "left as it is, by bob (airflow)" in earlier.events(digest)[-1].detail
+
+
+def test_whoever_writes_the_ledger_has_no_other_setting_changed_in_the_guards_name(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    run(plan, ledger, cluster)
+    cluster.overrides = {"forceDeleteNamespaceAllowed": "false"}
+    forged = {"setting": "forceDeleteNamespaceAllowed", "before": "true", "written": "false", "effective": {}}
+    with ledger.writing() as session:
+        ledger.add_event(session, digest_of(plan), GUARD_EVENTS[0], json.dumps(forged), run=1)
+    restore_what_was_left(ledger, "live", cluster, lambda _line: None)
+    assert cluster.overrides == {"forceDeleteNamespaceAllowed": "false"}
 
 
 def test_a_dry_run_restores_nothing(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
