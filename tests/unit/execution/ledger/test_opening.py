@@ -235,6 +235,12 @@ def test_a_pipe_in_the_place_of_a_ledger_is_not_waited_for(tmp_path: Path) -> No
         open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
 
 
+def test_nor_is_one_in_the_place_of_its_journal(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ledger.sqlite-journal")
+    with pytest.raises(StorageError, match=r"ledger\.sqlite-journal is a pipe; remove it"):
+        open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
+
+
 def test_a_ledger_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.sqlite"
     open_ledger(url).close()
