@@ -25,6 +25,7 @@ from pulsar_advisor.execution.run.guard.settings import (
     is_off,
     seen_override,
     set_override,
+    why_elsewhere,
     why_not_off,
 )
 from pulsar_advisor.execution.run.options import Interruption, Progress, undisturbed
@@ -77,6 +78,8 @@ class Guard:
         open_ones = switched_off(self.ledger, self.run.cluster_name)
         earlier = next((switch for switch in open_ones if switch.setting == setting), None)
         if earlier is not None:
+            if why := why_elsewhere(earlier, self.cluster):  # the ledger would forget what is off there
+                raise Refused(why)
             self._settle(earlier)
         # What that switch left in the brokers' memory isn't what was there before.
         effective = {**self.cluster.effective(setting), **(earlier.effective if earlier else {})}

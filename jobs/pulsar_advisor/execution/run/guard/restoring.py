@@ -22,6 +22,7 @@ from pulsar_advisor.execution.run.guard.settings import (
     lagging_brokers,
     seen_override,
     set_override,
+    why_elsewhere,
 )
 from pulsar_advisor.execution.run.options import Progress
 from pulsar_advisor.model.errors import ClusterUnreachable
@@ -120,6 +121,9 @@ def _restore_once(
             f"ATTENTION: {setting} is '{now}', set by run {switch.run} or by someone since (earlier releases "
             f"left no mark of their own). To restore or leave it: {reader().decide_about_balancer}"
         )
+    # One that shows our value is the cluster that we switched.
+    if now != ours and decided_by is None and (why := why_elsewhere(switch, cluster)):
+        return say(f"ATTENTION: {setting} is {in_words(now)}, and {why} If not: {reader().decide_about_balancer}")
     if now == ours:
         reply, now = set_override(cluster, setting, ours, before, clock, lambda _last: is_ours())
         if now == ours:

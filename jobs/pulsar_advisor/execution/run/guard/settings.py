@@ -68,6 +68,16 @@ def set_override(
     return reply, now
 
 
+def why_elsewhere(switch: SwitchedOff, cluster: ClusterPort) -> str | None:
+    """Why this may not be the cluster that was switched, but another one of its name, which is often the default."""
+    if not switch.effective or cluster.active_brokers() & switch.effective.keys():
+        return None
+    return (
+        f"none of the brokers on which run {switch.run} switched {switch.setting} off is active: "
+        "is this another cluster of that name?"
+    )
+
+
 def lagging_brokers(switch: SwitchedOff, override: str | None, cluster: ClusterPort, clock: Clock) -> list[str]:
     """The brokers in whose memory a setting is off and shouldn't be; they get some time to follow."""
     deadline_s = clock.monotonic_s() + TAKES_EFFECT_S

@@ -620,6 +620,23 @@ def test_whoever_writes_the_ledger_has_no_other_setting_changed_in_the_guards_na
     assert cluster.overrides == {"forceDeleteNamespaceAllowed": "false"}
 
 
+def test_what_a_run_left_off_is_not_put_back_on_another_cluster_of_the_same_name(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    left_off(ledger, cluster, plan)
+    theirs = FakeCluster(cluster.time, brokers={"theirs:8080"}, own_settings={SHEDDING: "false", SPLITTING: "false"})
+    lines: list[str] = []
+    restore_what_was_left(ledger, "live", theirs, lines.append, cluster.time.clock)
+    assert (theirs.overrides, len(switched_off(ledger, "live"))) == ({}, 2)
+    identity = plan.identity.model_copy(update={"broker_ids": ("theirs:8080",)})
+    of_theirs = approved(ledger, make_plan([MOVE]).model_copy(update={"identity": identity}))
+    with pytest.raises(Refused, match="is this another cluster of that name"):
+        run(of_theirs, ledger, theirs, guard=True)
+    assert (theirs.overrides, len(switched_off(ledger, "live"))) == ({}, 2)
+    restore_what_was_left(ledger, "live", cluster, lines.append, cluster.time.clock)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
 def test_a_dry_run_restores_nothing(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     left_off(ledger, cluster, plan)
     lines: list[str] = []
