@@ -153,6 +153,16 @@ def test_the_task_fails_while_a_later_turn_goes_on_without_it(stages: Stages, mo
     assert said == ["run 2 goes on, though its task has ended: the cluster's balancer is off"]
 
 
+def test_a_plan_that_somebody_edited_into_an_xcom_gives_up_no_roll_of_another_cluster(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "has_begun", lambda: True)
+    with closing(stages.ledger()) as ledger:
+        roll = drained(ledger, "other")
+        tasks.restore_guard("demo", {"digest": roll.digest})
+        assert not roll.look().recorded.is_given_up
+
+
 def test_a_brokers_name_does_not_control_the_terminal_that_shows_the_triggerers_log(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,6 +35,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     that isn't over is given up until somebody goes on with it.
     """
     from pulsar_advisor.execution.ledger.lists import cluster_names
+    from pulsar_advisor.execution.ledger.plans import summary_of_plan
     from pulsar_advisor.execution.ledger.rolls import give_up, runs_of_roll
     from pulsar_advisor.execution.ledger.switches import switched_off
     from pulsar_advisor.execution.run.guard.left_off import left_off, warning
@@ -45,7 +46,8 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(root_of(cluster)) as ledger:
-        if plan and has_begun():
+        of_plan = summary_of_plan(ledger, plan["digest"]) if plan and has_begun() else None
+        if plan and of_plan and of_plan.cluster == cluster:  # an XCom can be edited
             give_up(ledger, plan["digest"])
             going_on = await_end(ledger, plan["digest"])
             # Also an earlier turn's: what it has switched off, the next ones keep off.
