@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_advisor.cli.output import log
 from pulsar_advisor.cli.places import LedgerPlace, Place
-from pulsar_advisor.model.errors import AdvisorError, Refused
+from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.storage.root import Root
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_plan(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
-    """The plan, the root, and the ledger of the plan's cluster, which has the plan even if its file is gone.
+    """The plan, the root, and the ledger of the plan's cluster, which has the plan even if its file is gone, or isn't that plan.
 
     Raises `Refused` if the plan is for another cluster or there is no ledger: proposing a plan creates one.
     """
@@ -30,7 +30,7 @@ def opened_plan(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[
     root = place.open()
     try:
         document = open_plan(root, plan)
-    except PlanNotFound:
+    except (PlanNotFound, StorageError, Refused):  # gone, or spoiled by whoever can write the root
         with ledger.if_any(place) as book:
             recorded = None if book is None else only_plan(book, root.cluster, plan)
         if recorded is None:

@@ -30,7 +30,7 @@ from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.plans.plan import Plan
-from pulsar_advisor.model.plans.sealed import digest_of
+from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
 from pulsar_advisor.storage.root import Root
@@ -98,6 +98,15 @@ def typed(root: Root, *words: str) -> int:
 
 def undo(plan: Plan, root: Root, *options: str) -> int:
     return typed(root, "undo", digest_of(plan), "--as", "carol", *REACH, *options)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", dump_plan(PLAN).replace(b"made by hand", b"made by them")])
+def test_whoever_spoils_a_plans_file_keeps_nobody_from_withdrawing_its_approval(
+    root: Root, ledger: Ledger, content: bytes
+) -> None:
+    (root.folder("plans", PLAN.snapshot) / write_plan(root, approved(ledger, PLAN)).file).write_bytes(content)
+    assert typed(root, "withdraw", digest_of(PLAN), "--as", "bob") == 0
+    assert approvals_of_plan(ledger, digest_of(PLAN))[0].withdrawn_at_ms is not None
 
 
 def test_undo_proposes_a_plan_that_moves_back_what_a_run_moved(
