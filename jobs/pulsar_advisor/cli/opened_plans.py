@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_plan(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
-    """The plan, the root, and the ledger of the plan's cluster, which has the plan even if its file is gone, or isn't that plan.
+    """The plan, the root, and the ledger of the plan's cluster, which has the plan even if its file is gone or spoiled.
 
     Raises `Refused` if the plan is for another cluster or there is no ledger: proposing a plan creates one.
     """
