@@ -387,6 +387,18 @@ def test_a_decorated_function_gives_a_stage_its_options(monkeypatch: pytest.Monk
     assert submitted[0][4:] == ["--set=loadBalancerBrokerThresholdShedderPercentage=5"]
 
 
+def test_an_edited_snapshot_gives_a_stage_no_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+    from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator
+
+    monkeypatch.setattr(SparkSubmitOperator, "execute", lambda _self, _context: pytest.fail("submitted"))
+    edited = ["20261121T083000Z", "--root=/theirs"]
+    stage = PulsarSparkStageOperator(task_id="v", stage="validate", root="/r", cluster="c", snapshot=edited)
+    with pytest.raises(AirflowFailException, match="--root=/theirs.* is not a snapshot's id"):
+        stage.execute({})
+
+
 def test_a_verdict_of_a_job_is_a_short_message(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes to whoever is called; Airflow's own is the command."""
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator

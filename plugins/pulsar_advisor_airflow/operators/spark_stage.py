@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.configuration import job
 from pulsar_advisor_airflow.failures import FINAL_EXIT_CODES, root_at
 from pulsar_advisor_airflow.ledger import sealing
@@ -74,6 +75,8 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> None:
         """Run the job. Raises `AirflowFailException` for a verdict, `AirflowException` for what a retry may fix."""
+        if not isinstance(self.snapshot, str):  # an XCom can be edited, and a list would count as several options
+            raise AirflowFailException(plain(f"{self.snapshot!r} is not a snapshot's id"))
         self.application_args: list[str] = list(_flat(self.application_args))
         root, sealed = root_at(self.root, self.cluster), _SEALED.get(self.stage, (self.stage,))
         try:
