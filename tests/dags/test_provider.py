@@ -395,7 +395,7 @@ def test_an_edited_snapshot_gives_a_stage_no_options(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(SparkSubmitOperator, "execute", lambda _self, _context: pytest.fail("submitted"))
     edited = ["20261121T083000Z", "--root=/theirs"]
     stage = PulsarSparkStageOperator(task_id="v", stage="validate", root="/r", cluster="c", snapshot=edited)
-    with pytest.raises(AirflowFailException, match="--root=/theirs.* is not a snapshot's id"):
+    with pytest.raises(AirflowFailException, match=r"--root=/theirs.* is not a snapshot's id"):
         stage.execute({})
 
 
