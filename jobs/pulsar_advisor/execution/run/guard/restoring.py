@@ -123,7 +123,7 @@ def _restore_once(
         )
     # One that shows our value is the cluster that we switched.
     if now != ours and decided_by is None and (why := why_elsewhere(switch, cluster)):
-        return say(f"ATTENTION: {setting} is {in_words(now)}, and {why} If not: {reader().decide_about_balancer}")
+        return say(f"ATTENTION: {setting} is {in_words(now)}, and {why}")
     if now == ours:
         reply, now = set_override(cluster, setting, ours, before, clock, lambda _last: is_ours())
         if now == ours:

@@ -12,6 +12,7 @@ from typing import Final
 from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override, Reply
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
+from pulsar_advisor.model.text.reader import reader
 
 GUARDED: Final = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
 OFF: Final = "fALSE"
@@ -74,7 +75,7 @@ def why_elsewhere(switch: SwitchedOff, cluster: ClusterPort) -> str | None:
         return None
     return (
         f"none of the brokers on which run {switch.run} switched {switch.setting} off is active: "
-        "is this another cluster of that name?"
+        f"is this another cluster of that name? If not: {reader().decide_about_balancer}"
     )
 
 
