@@ -147,12 +147,14 @@ def _kind(
 def _by_itself(plan: Plan, kind: str, foresight: Foresight | None) -> str:
     """What Pulsar itself would do; "the same way" only where a page says what that is.
 
-    Nothing that contradicts the foresight: of splits alone only that Pulsar doesn't split, and nothing where it acts
-    later than a plan sees.
+    Nothing that contradicts the foresight: of splits alone only that Pulsar doesn't split, of a goal only that it
+    wouldn't do that, and nothing where it acts later than a plan sees.
     """
-    if kind == "not_fit":
+    if kind == "not_fit" or (plan.goal is not None and not plan.steps):
         return ""
     says = plan.decision.would_pulsar_act
+    if plan.goal is not None:
+        return says.replace(DOES_NOT_ACT, "Pulsar itself would not do this")
     if plan.steps and not any(step.action == "unload" for step in plan.steps):
         says = says.replace(DOES_NOT_ACT, "Pulsar itself would not split")
     own = foresight.own if foresight is not None and not foresight.switched_off_by else None

@@ -12,6 +12,7 @@ from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.plans.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.proposals.fitness import Refusal
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.reporting.verdict import Verdict
@@ -77,6 +78,17 @@ def test_what_pulsar_does_by_itself_is_the_same_only_beside_a_plan() -> None:
     plan = make_plan(skewed_state(), settings, moves=(to_the_hottest,))
     assert verdict_on(plan).pulsar == "Pulsar itself would act the same way"
     assert verdict_on(plan, advised=False).pulsar == "Pulsar itself would act"
+
+
+def test_beside_a_goal_only_that_pulsar_lacks_it_is_said_as_it_may_act_for_its_own_reasons() -> None:
+    plan = plan_of(move(f"shop/orders/{QUARTERS[0]}", 0, 3))
+    says = would_pulsar_act(skewed_settings(), "modular", "drain", has_moves=True, has_splits=False)
+    decision = plan.decision.model_copy(update={"would_pulsar_act": says})
+    drain = plan.model_copy(update={"decision": decision, "goal": Goal("drain", (BROKERS[0],))})
+    assert verdict_on(drain).pulsar == "Pulsar itself would not do this: none of its strategies has this goal"
+    nothing = quiet_plan(skewed_state(), skewed_settings(), "drain", "It has no bundles.")
+    nothing = nothing.model_copy(update={"goal": drain.goal})
+    assert not verdict_on(nothing, advised=False).pulsar
 
 
 def test_a_plan_that_only_splits_says_nothing_of_unloads_that_pulsar_makes() -> None:

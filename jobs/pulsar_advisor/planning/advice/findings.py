@@ -87,9 +87,9 @@ def findings(
         None if advised is None else _peak(advised, settings),
         _warning(unknown_network(fit)),
         _warning(unused(state, settings)),
-        _forbidden(fit, settings),
     )
     found += [one for one in of_brokers if one is not None]
+    found += _forbidden(fit, state, settings)
     found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
         need = "needs" if more == 1 else "need"
@@ -248,10 +248,11 @@ def _above_limits(state: ClusterState) -> Finding | None:
     )
 
 
-def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:
-    """The users' bundles on brokers where isolation policies forbid them."""
+def _forbidden(state: ClusterState, every: ClusterState, settings: LoadBalancerSettings) -> list[Finding]:
+    """The users' bundles on brokers where isolation policies forbid them, first those that none of `every` registered
+    broker may have, be it fit or not."""
     if not state.isolation_policies:
-        return None
+        return []
     facts = placement_facts(state, settings)
     bundles, available = state.bundles, state.brokers.available
     users = np.array([not is_pulsars_own(name) for name in state.namespaces.names], dtype=np.bool_)
@@ -262,17 +263,31 @@ def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding |
         [policy_candidates(facts, kind // 2, non_persistent=bool(kind % 2)) for kind in kinds.tolist()],
         dtype=np.bool_,
     ).reshape(len(kinds), len(available))
-    outside = served[~allowed[kind_of, bundles.owner[served]]].tolist()
-    if not outside:
-        return None
-    is_planned = why_no_destination(state, settings) is None and any(is_movable(state, row) for row in outside)
-    named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
-    remedy = "; `conform` plans the moves" if is_planned else ""
-    return Finding(
-        "warning",
-        f"{count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'} where isolation policies forbid it: "
-        f"{named}. Pulsar applies them only when it assigns a bundle{remedy}.",
-    )
+    registered = placement_facts(every, settings)
+    somewhere = np.array(
+        [policy_candidates(registered, kind // 2, non_persistent=bool(kind % 2)).any() for kind in kinds.tolist()],
+        dtype=np.bool_,
+    )[kind_of]
+    lost = served[~somewhere].tolist()
+    outside = served[somewhere & ~allowed[kind_of, bundles.owner[served]]].tolist()
+    found = []
+    if lost:
+        of = dict.fromkeys(map(state.namespace_of, lost))
+        found.append(
+            f"Isolation policies allow {some_of(of)} on no registered broker: once unloaded, as when its broker stops, "
+            f"{'its bundle' if len(lost) == 1 else f'each of {len(lost):,} bundles'} can't be assigned, and clients "
+            "can't reach its topics. Correct the policy (it matches host names, without port), or bring its brokers "
+            "back."
+        )
+    if outside:
+        is_planned = why_no_destination(state, settings) is None and any(is_movable(state, row) for row in outside)
+        remedy = "; `conform` plans the moves" if is_planned else ""
+        named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
+        found.append(
+            f"{count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'} where isolation policies forbid "
+            f"it: {named}. Pulsar applies them only when it assigns a bundle{remedy}."
+        )
+    return [Finding("warning", sentence) for sentence in found]
 
 
 def _averages(state: ClusterState) -> Finding | None:

@@ -264,6 +264,25 @@ def test_bundles_that_isolation_policies_forbid_where_they_are_are_named(
     assert not [one for one in findings(here, settings) if "t/hot" in one.sentence and "forbid" in one.sentence]
 
 
+def test_of_a_policy_that_matches_no_broker_it_is_said_that_its_bundles_are_lost_once_unloaded(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    with_port = replace(state, isolation_policies=(IsolationPolicy("p", ("t/hot",), ("b:8080",), (), 1, 100),))
+    [nowhere] = [
+        one for one in findings(with_port, settings) if "t/hot" in one.sentence and "Isolation" in one.sentence
+    ]
+    assert nowhere.severity == "warning"
+    assert nowhere.sentence.startswith("Isolation policies allow t/hot on no registered broker: ")
+    assert nowhere.sentence.endswith(
+        "Correct the policy (it matches host names, without port), or bring its brokers back."
+    )
+    assert "once unloaded" in nowhere.sentence
+    with_port.brokers.complete[1] = False
+    unfit = replace(with_port, isolation_policies=(IsolationPolicy("p", ("t/hot",), ("b",), (), 1, 100),))
+    assert not [one for one in findings(unfit, settings) if "no registered broker" in one.sentence]
+    assert not [one for one in findings(with_port, settings) if "`conform`" in one.sentence]
+
+
 def test_conform_is_named_only_where_it_would_make_a_plan(state: ClusterState, settings: ResolvedSettings) -> None:
     elsewhere = replace(state, isolation_policies=(IsolationPolicy("p", ("t/hot",), ("b",), (), 1, 100),))
 
