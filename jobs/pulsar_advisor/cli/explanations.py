@@ -38,7 +38,7 @@ def explain(
     Parameters
     ----------
     bundle
-        Full name of a bundle: tenant/namespace/0x00000000_0x40000000.
+        Full name of a bundle, tenant/namespace/0x00000000_0x40000000, or of a topic or partition in it.
     broker
         Id of a broker, or the beginning of its host name up to a dot.
     namespace

@@ -158,7 +158,7 @@ def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
             yield f"      and {link.number - len(link.answers):,} more"
     yield ""
     if not explanation.flips:
-        yield f"No single setting changes this; tried: {', '.join(explanation.tried)}"
+        yield f"No single setting changes this (`lint` tries several at once); tried: {', '.join(explanation.tried)}"
         return
     for number, flip in enumerate(explanation.flips):
         change = flip.change

@@ -57,8 +57,14 @@ class Subject:
 
     @classmethod
     def of(cls, state: ClusterState, kind: Kind, name: str = "") -> Self:
-        """The subject with this name: a broker's as for a goal. Raises `UsageError` if the cluster has none."""
+        """The subject with this name, a broker's as for a goal, a bundle's also a topic's in it.
+
+        Raises `UsageError` if the cluster has none.
+        """
         owner = state.bundles.owner
+        if kind == "bundle":
+            of_topic = state.topics.bundle[state.topics.names == name].tolist()
+            name = next((state.bundle_name(row) for row in of_topic if row != NO_ROW), name)
         if kind == "cluster":
             return cls(kind, "", frozenset(range(len(state.brokers))), frozenset(range(len(state.bundles))))
         if kind == "broker":
@@ -72,7 +78,7 @@ class Subject:
             namespace, separator, _ = name.rpartition("/0x")
             if not separator:
                 raise UsageError(
-                    f"'{name}' is not a bundle: give its full name, tenant/namespace/0x00000000_0x40000000"
+                    f"'{name}' is not a bundle: give its full name, tenant/namespace/0x00000000_0x40000000, or a topic"
                 )
             inside = np.flatnonzero(state.bundles.namespace == _row(state.namespaces.names, "namespace", namespace))
             bundles = inside[[_row([state.bundle_name(row) for row in inside.tolist()], kind, name)]]
@@ -217,10 +223,18 @@ def _moved(subject: Subject, moves: Sequence[Move]) -> tuple[Move, ...]:
     return tuple(move for move in moves if move.bundle in subject.bundles)
 
 
+def _got(subject: Subject, moves: Sequence[Move]) -> int:
+    """How many bundles a broker gets; 0 for another subject."""
+    return sum(move.destination in subject.brokers for move in moves) if subject.kind == "broker" else 0
+
+
 def _fate(subject: Subject, moves: Sequence[Move]) -> object:
-    """What a change must alter: for a bundle, whether it is unloaded and where to; else whether anything is."""
+    """What a change must alter: for a bundle, whether it is unloaded and where to; else whether anything is, or gets
+    to the broker."""
     moved = _moved(subject, moves)
-    return tuple((move.bundle, move.destination) for move in moved) if subject.kind == "bundle" else bool(moved)
+    if subject.kind == "bundle":
+        return tuple((move.bundle, move.destination) for move in moved)
+    return bool(moved), bool(_got(subject, moves))
 
 
 def _links(state: ClusterState, subject: Subject, moves: Sequence[Move], given: Sequence[Answers]) -> list[Link]:
@@ -300,7 +314,11 @@ def _sentence(state: ClusterState, subject: Subject, proposal: Proposal) -> str:
     reason = _reason(state, subject, proposal)
     if subject.kind == "namespace":
         return f"No bundle of {subject.name} is unloaded: {reason}."
-    return f"{subject.name} gives up nothing: {reason}."
+    gets, why_nothing = _got(subject, proposal.moves), proposal.why_nothing or ""
+    also = f" It gets {count(gets, 'bundle')}." if gets else ""
+    if not proposal.moves and reason not in why_nothing:
+        also = f" It gets nothing either. {why_nothing}".rstrip()
+    return f"{subject.name} gives up nothing: {reason}.{also}"
 
 
 def _about_bundle(state: ClusterState, subject: Subject, proposal: Proposal, moved: Sequence[Move]) -> str:

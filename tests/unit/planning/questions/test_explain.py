@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
@@ -114,6 +115,21 @@ def test_a_broker_is_explained_as_source_and_as_destination(state: ClusterState)
     assert {one.about for one in placed} == {LARGEST}
 
 
+def test_of_a_broker_it_is_said_and_flipped_whether_it_gets_anything(
+    state: ClusterState, idle_broker: ClusterState
+) -> None:
+    assert why(state, "broker", "c:8080").sentence.endswith(" It gets 1 bundle.")
+    idle = why(idle_broker, "broker", "idle:8080")
+    assert idle.sentence.startswith(
+        "idle:8080 gives up nothing: smoothed usage 0.00% is below mean plus threshold 82.73%."
+    )
+    assert " It gets nothing either. ThresholdShedder does not act within 10 cycles: b0" in idle.sentence
+    assert idle.flips[0].change.key == THRESHOLD
+    assert idle.flips[0].sentence.endswith(" It gets 10 bundles.")
+    nearest = idle.sentence.partition("10 cycles: ")[2].partition(": ")[0]
+    assert "It gets" not in why(idle_broker, "broker", nearest).sentence
+
+
 def test_a_broker_is_named_as_in_the_verbs_for_a_goal(state: ClusterState) -> None:
     found = why(state, "broker", "a")
     assert found.name == "a:8080"
@@ -184,6 +200,13 @@ def test_why_a_namespace_is_not_looked_at() -> None:
         assert said == f"No bundle of {name} is unloaded: TransferShedder does not look at it: {reason}."
     said = why(replace(state, load_manager="modular"), "namespace", "t/unowned").sentence
     assert said.endswith(f"ThresholdShedder does not look at it: {reasons['t/unowned']}.")
+
+
+def test_a_bundle_may_be_named_by_a_topic_in_it(state: ClusterState) -> None:
+    row = int(np.flatnonzero(state.topics.bundle >= 0)[0])
+    bundle = state.bundle_name(int(state.topics.bundle[row]))
+    found = why(state, "bundle", str(state.topics.names[row]))
+    assert (found.name, found.sentence) == (bundle, why(state, "bundle", bundle).sentence)
 
 
 def test_what_the_snapshot_does_not_hold_is_refused_with_the_nearest_name(state: ClusterState) -> None:
