@@ -65,7 +65,8 @@ class FindingWithEffect(LintFinding):
 def proposals(findings: Iterable[LintFinding], tried: Iterable[Trial]) -> tuple[FindingWithEffect, ...]:
     """Each violation with the trial of its change, warnings first, in each group the best proposals first.
 
-    A change that ends no better than today is not proposed: its violation stays, and the trial says why.
+    A change that ends no better than today is not proposed: its violation stays, last in its group, and the trial says
+    why.
     """
     of_change = {_key(trial.change): trial for trial in tried}
 
@@ -74,9 +75,11 @@ def proposals(findings: Iterable[LintFinding], tried: Iterable[Trial]) -> tuple[
         kept = finding if trial is None or trial.is_proposed else replace(finding, change={})
         return FindingWithEffect(**vars(kept), effect=trial)
 
-    def rank(finding: FindingWithEffect) -> tuple[bool, float]:
+    def rank(finding: FindingWithEffect) -> tuple[bool, bool, float]:
         ending = finding.effect.score if finding.effect is not None and finding.change else None
-        return finding.severity != "warning", math.inf if ending is None else ending.last_usage_maximum_ratio
+        is_refuted = finding.effect is not None and not finding.change
+        least = math.inf if ending is None else ending.last_usage_maximum_ratio
+        return finding.severity != "warning", is_refuted, least
 
     return tuple(sorted(map(with_effect, findings), key=rank))
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from pulsar_advisor.lint.rule import MIB, Case, Violation, rule
+from pulsar_advisor.model.cluster.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, CPU
 from pulsar_advisor.model.configuration.class_names import PACKAGE
-from pulsar_advisor.model.load.resource_usage import overload_usage
+from pulsar_advisor.model.load.resource_usage import deciding_resources, overload_usage
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
 from pulsar_advisor.planning.questions.smallest_change import at_most
 from pulsar_advisor.shedding.threshold_shedder import LOWER_BOUNDARY_FACTOR, MARGIN
@@ -18,7 +19,7 @@ from pulsar_advisor.shedding.uniform_load_shedder import ALMOST_ZERO, NO_MINIMUM
 @rule(
     severity="warning",
     source="PIP-220; ThresholdShedder.tryLowerBoundaryShedding (2.11.0)",
-    remedy="set lowerBoundarySheddingEnabled=true and restart the brokers, or move bundles there: `recommend`",
+    remedy="set lowerBoundarySheddingEnabled=true and restart the brokers, or move bundles there: `fill`",
     shedder="ThresholdShedder",
     brokers=2,
 )
@@ -88,7 +89,9 @@ def small_throughput_is_shed(case: Case) -> Violation | None:
     """
     settings, mean = case.settings, float(case.usage.mean())
     threshold = settings.load_balancer_broker_threshold_shedder_percentage / 100
-    busy = np.flatnonzero(case.usage >= mean + threshold)
+    decides = deciding_resources(case.state.brokers, settings)[case.rows]
+    # No bundle takes memory along, so shedding from a broker that it makes busy would gain nothing.
+    busy = np.flatnonzero((case.usage >= mean + threshold) & np.isin(decides, (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)))
     if not len(busy):
         return None
     wanted = case.throughput[busy] * (case.usage[busy] - mean - threshold + MARGIN) / MIB

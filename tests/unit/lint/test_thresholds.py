@@ -1,4 +1,5 @@
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,6 +35,17 @@ def test_a_busy_broker_gives_to_an_idle_one_only_as_much_as_is_worth_shedding() 
     found = thresholds.idle_broker_is_noticed.find(case(brokers=much))
     assert found is not None
     assert found.change == {"lowerBoundarySheddingEnabled": "true"}
+
+
+def test_small_throughput_is_no_obstacle_where_no_bundle_takes_along_what_makes_the_broker_busy() -> None:
+    busy, idle = SMALL
+    held = replace(busy, cpu=(10, 100), direct_memory=(90, 100))
+    weights = {"loadBalancerDirectMemoryResourceWeight": "1"}
+    find = thresholds.small_throughput_is_shed.find
+    assert find(case(brokers=(held, idle), settings=weights)) is None
+    found = find(case(brokers=(held, busy, *[replace(idle, id=f"{name}:8080") for name in "abc"]), settings=weights))
+    assert found is not None
+    assert found.sentence.startswith("busy:8080")
 
 
 def broker(name: str, cpu: float, mib_per_s: float, msg_per_s: float = 0) -> BrokerRow:

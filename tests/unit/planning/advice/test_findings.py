@@ -235,7 +235,9 @@ def test_where_bandwidth_decides_it_is_the_bundle_with_the_most_bytes(
 def test_of_direct_memory_no_bundle_is_blamed(state: ClusterState) -> None:
     weighted = resolve_settings("2.11.4")
     state.brokers.usage[0, DIRECT_MEMORY], state.brokers.limit[0, DIRECT_MEMORY] = 95.0, 100.0
-    assert busiest(state, weighted).endswith("No bundle takes direct memory along, so no unload lowers it.")
+    sentence = busiest(state, weighted)
+    assert sentence.endswith("No bundle takes direct memory along, so no unload lowers it.")
+    assert "It says little about load: see `lint`" in sentence
 
 
 def test_samples_added_to_stored_averages_are_said(state: ClusterState, settings: ResolvedSettings) -> None:
