@@ -15,6 +15,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     LEAST_CPU,
     NO_ROW,
     RESOURCE_NAMES,
+    Booleans,
     ClusterState,
     rate_per_s,
     throughput_bytes_per_s,
@@ -84,6 +85,7 @@ def findings(
         _restarted(state, situation.earlier),
         _above_limits(fit),
         _busiest_broker(situation, of_all=not (judged.decides or judged.excluded_brokers)),
+        None if any(plan.goal for plan in plans) else _idle(fit),
         None if advised is None else _peak(advised, settings),
         _warning(unknown_network(fit)),
         _warning(unused(state, settings)),
@@ -179,6 +181,22 @@ def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding | None:
     return Finding("info", sentence)
 
 
+def _idle(state: ClusterState) -> Finding | None:
+    """The brokers without a user's topic, as new ones are, where others have some."""
+    bundles, users = state.bundles, _of_users(state)
+    busy = set(bundles.owner[users[bundles.namespace] & (bundles.topics > 0)].tolist()) - {NO_ROW}
+    idle = [state.brokers.ids[row] for row in np.flatnonzero(state.brokers.fit).tolist() if row not in busy]
+    if not idle or not busy:
+        return None
+    serve = "serves" if len(idle) == 1 else "serve"
+    return Finding("info", f"{some_of(idle)} {serve} no topic of users: `fill` looks for bundles to move there.")
+
+
+def _of_users(state: ClusterState) -> Booleans:
+    """Per namespace, whether it is a user's, not one of Pulsar's own."""
+    return np.array([not is_pulsars_own(name) for name in state.namespaces.names], dtype=np.bool_)
+
+
 def _cpu_before(state: ClusterState, broker: int, earlier: Sequence[ClusterState]) -> float | None:
     """The highest usage (ratio) of a broker in earlier reports with as much load as now; None where that may explain
     what it uses, or there is none."""
@@ -256,7 +274,7 @@ def _forbidden(state: ClusterState, every: ClusterState, settings: LoadBalancerS
         return []
     facts = placement_facts(state, settings)
     bundles, available = state.bundles, state.brokers.available
-    users = np.array([not is_pulsars_own(name) for name in state.namespaces.names], dtype=np.bool_)
+    users = _of_users(state)
     served = np.flatnonzero((bundles.owner != NO_ROW) & available[bundles.owner] & users[bundles.namespace])
     # Bundles of one namespace that hold a non-persistent topic, and those that don't, have the same allowed brokers.
     kinds, kind_of = np.unique(2 * bundles.namespace[served] + facts.non_persistent[served], return_inverse=True)

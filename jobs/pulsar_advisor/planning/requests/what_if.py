@@ -44,7 +44,8 @@ OF_ITS_OWN_BALANCER: Final = frozenset(
 )
 """Whether Pulsar itself would act, with which strategies, how often, and on what."""
 
-_OF_THE_LEADER: Final = frozenset({"loadManagerClassName", "loadBalanceSheddingDelayInSeconds"})
+_LOAD_MANAGER: Final = "loadManagerClassName"
+_OF_THE_LEADER: Final = frozenset({_LOAD_MANAGER, "loadBalanceSheddingDelayInSeconds"})
 """Read by filters and TransferShedder, yet without effect: the load manager is captured, not assumed, and no snapshot
 records when the leader itself last unloaded from a broker."""
 
@@ -67,6 +68,8 @@ def check_what_if(key: str, text: str, also: frozenset[str] = frozenset()) -> No
     """
     if what_if_value(key, text) is None:
         raise UsageError(f"{key} needs a value: what brokers would find without one is not known")
+    if key == _LOAD_MANAGER:
+        raise UsageError(f"{key} is the snapshot's; ask for a strategy of another one: --shedder TransferShedder")
     if key not in (counting := keys_that_count() | also):
         raise UsageError(f"{key} changes no answer here; the keys that do are: {', '.join(sorted(counting))}")
 

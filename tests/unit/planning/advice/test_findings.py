@@ -15,6 +15,8 @@ from pulsar_advisor.model.cluster.cluster_state import (
     IsolationPolicy,
 )
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, StepPrediction
 from pulsar_advisor.planning.advice.ailments import ailments
 from pulsar_advisor.planning.advice.coverage import coverage
@@ -238,6 +240,18 @@ def test_of_direct_memory_no_bundle_is_blamed(state: ClusterState) -> None:
     sentence = busiest(state, weighted)
     assert sentence.endswith("No bundle takes direct memory along, so no unload lowers it.")
     assert "It says little about load: see `lint`" in sentence
+
+
+def test_brokers_without_a_users_topic_are_named_with_the_verb_that_gives_them_some_unless_a_goal_was_asked(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.bundles.topics[state.bundles.owner == 2] = 0
+    [idle] = [one for one in findings(state, settings) if "`fill`" in one.sentence]
+    assert idle == Finding("info", "c:8080 serves no topic of users: `fill` looks for bundles to move there.")
+    of_goal = make_plan((unload_step(),)).model_copy(update={"goal": Goal("drain", ("c:8080",))})
+    assert not [one for one in findings(state, settings, [of_goal]) if "`fill`" in one.sentence]
+    state.bundles.topics[:] = 0
+    assert not [one for one in findings(state, settings) if "`fill`" in one.sentence]
 
 
 def test_samples_added_to_stored_averages_are_said(state: ClusterState, settings: ResolvedSettings) -> None:

@@ -187,6 +187,13 @@ def test_a_key_without_effect_is_refused_with_those_that_count(key: str) -> None
         check_what_if(key, text)
 
 
+def test_another_load_manager_is_asked_for_by_its_strategies() -> None:
+    with pytest.raises(UsageError, match=r"loadManagerClassName is the snapshot's.*--shedder TransferShedder$"):
+        check_what_if(
+            "loadManagerClassName", "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+        )
+
+
 def test_the_cards_whose_traffic_counts_can_not_be_chosen_afterwards() -> None:
     with pytest.raises(UsageError, match="changes no answer"):
         check_what_if("loadBalancerOverrideBrokerNics", "eth0")
