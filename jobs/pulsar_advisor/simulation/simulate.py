@@ -105,6 +105,8 @@ def simulate(
 ) -> Simulation:
     """Let a cluster evolve from a snapshot until nothing happens any more, a state repeats, or `cycles` have passed.
 
+    Where by then only grace periods have to run out, at most as many cycles more are waited for.
+
     The first cycle is at the moment of the snapshot. The shedder's switches are taken as on: whether Pulsar itself
     would act is another question, asked by `sheds`; bundles are split if `loadBalancerAutoBundleSplitEnabled` is on.
     `earlier` are the states before it, oldest first, for the shedder's memory and the brokers' base load. `after` is
@@ -158,7 +160,7 @@ def _evolved(
     passed = [_cycle(0, now, settings)]
     met: dict[bytes, int] = {}
     quiet = 0
-    for number in range(1, cycles + 1):
+    for number in range(1, 2 * cycles + 1):
         elapsed_ms = now.reports.now_ms - state.captured_at_ms
         now = now.under(load.factors(len(state.bundles), draw, elapsed_ms))
         division, placed = None, NO_UNLOADS
@@ -187,6 +189,8 @@ def _evolved(
             if is_over and circumstances in met:
                 return Simulation(state, tuple(passed), "repeats", met[circumstances], intervals.shedding)
             met[circumstances] = number
+        if number >= cycles and not (is_over and quiet >= settles_after):
+            break
         now = now.advanced(settings, intervals)
     return Simulation(state, tuple(passed), "unfinished", None, intervals.shedding)
 

@@ -185,6 +185,19 @@ def test_the_last_cycle_may_come_first() -> None:
     assert (simulation.ended, len(simulation.cycles)) == ("unfinished", 3)
 
 
+def test_grace_periods_may_run_out_after_the_last_cycle_but_not_for_longer_than_all_cycles() -> None:
+    def ends(cycles: int, minutes: str) -> tuple[str, int]:
+        state = cluster({"a": [60.0, 30.0], "b": [10.0]})
+        of = settings(loadBalancerSheddingGracePeriodMinutes=minutes)
+        simulation = simulate("OverloadShedder", LEAST_RATE, state, of, cycles=cycles)
+        return simulation.ended, len(simulation.cycles) - 1
+
+    settled, last = ends(120, "30")
+    assert settled == "settled" and last > 30
+    assert ends(20, "30") == (settled, last)
+    assert ends(20, "1440") == ("unfinished", 40)
+
+
 def test_more_load_makes_a_calm_cluster_act() -> None:
     state = cluster({"a": [20.0, 20.0, 20.0], "b": [10.0]})
     calm = simulate("OverloadShedder", LEAST_RATE, state, settings())
