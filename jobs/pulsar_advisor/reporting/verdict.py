@@ -75,6 +75,11 @@ class Verdict:
     """What the approver must accept: a maximum that doesn't fall, a broker lifted over the overload threshold."""
     commands: tuple[Command, ...]
 
+    @property
+    def is_unsolved(self) -> bool:
+        """Whether no plan is advised although something is wrong."""
+        return self.kind == "nothing" and not self.headline.startswith(("Do nothing:", "Do nothing to "))
+
 
 def verdict_of(
     advised: Plan | None,

@@ -194,6 +194,24 @@ def test_an_answer_of_nothing_says_why_and_offers_no_command() -> None:
     assert "pulsar-advisor approve" not in reading.text
 
 
+@pytest.mark.parametrize(
+    ("advice", "kicker", "kind"),
+    [
+        ("Do nothing: all is well.", "Nothing to do", "nothing"),
+        ("Do nothing about the load, but see the findings: all is well.", "No plan", "unsolved"),
+        ("No strategy finds a move. Only more brokers help: all 3 are above 85%.", "No plan", "unsolved"),
+    ],
+)
+def test_only_where_all_is_well_the_page_is_green_and_says_that_there_is_nothing_to_do(
+    advice: str, kicker: str, kind: str
+) -> None:
+    inputs = balanced_inputs()
+    said = inputs.recommendation.advice.model_copy(update={"sentence": advice})
+    page = render_html(replace(inputs, recommendation=inputs.recommendation.model_copy(update={"advice": said})).page())
+    assert f'<p class="kicker">{kicker}</p>' in page
+    assert f'class="verdict {kind}"' in page
+
+
 def test_without_any_plan_the_page_says_that_usage_is_not_known() -> None:
     inputs = replace(
         balanced_inputs(), plans=(), recommendation=recommendation_of((), errors={"ThresholdShedder": "no"})
