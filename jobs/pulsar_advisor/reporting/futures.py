@@ -153,8 +153,12 @@ def effect_sentence(trial: Trial) -> str:
         return f"{with_it}; today's own strategies can't be simulated, so nothing is compared"
     if today is None:  # from an earlier release, which didn't compare
         return with_it
-    differently = "" if counts_alike(today, score) else "; usage counts differently with it"
-    return f"{_VERDICTS[trial.verdict]}: {with_it}; without it, it {_fares(today)}{differently}"
+    beside = f"{with_it}; without it, it {_fares(today)}"
+    if counts_alike(today, score):
+        return f"{_VERDICTS[trial.verdict]}: {beside}"
+    if trial.verdict == "same":  # its gain is another measure, which "no better" would deny
+        return f"balances as today, but usage counts differently: {beside}"
+    return f"{_VERDICTS[trial.verdict]}: {beside}; usage counts differently with it"
 
 
 _VERDICTS: Final = {"better": "better than today", "same": "no better than today", "worse": "worse than today"}

@@ -148,6 +148,8 @@ def test_a_change_is_shown_beside_today() -> None:
     assert "(1 min) after 2 unloads, but may not settle, highest usage" in plain(effect_sentence(doubted))
     other_weights = replace(trial, score=score(first_usage_maximum_ratio=0.3))
     assert effect_sentence(other_weights).endswith("; usage counts differently with it")
+    measured = replace(other_weights, verdict="same")  # what it mends is the measure: "no better" would refute that
+    assert effect_sentence(measured).startswith("balances as today, but usage counts differently: with a=1, ")
     not_compared = replace(trial, verdict=None)
     assert effect_sentence(not_compared).endswith("; today's own strategies can't be simulated, so nothing is compared")
     assert effect_sentence(Trial.failed({"a": "1"}, DataNotFit("Too little is fit."))) == "no result: Too little is fit"
