@@ -171,8 +171,9 @@ def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding | None:
         as_others = f"At the other brokers' CPU per message it would be at {alike:.1%}"
         return Finding("warning", f"{sentence} {as_others}: {why}, which no unload lowers.")
     if resource not in _GOES_WITH:
-        stays = f"No bundle takes {RESOURCE_NAMES[resource]} along, so no unload lowers it."
-        return Finding("info", f"{sentence} It says little about load: see `lint`. {stays}")
+        memory = RESOURCE_NAMES[resource]
+        stays = f"No bundle takes {memory} along, so no unload lowers it."
+        return Finding("info", f"{sentence} {memory.capitalize()} says little about load: see `lint`. {stays}")
     if len(mine):
         shares = shares_of(state.bundles.traffic[mine], state.brokers.traffic[np.full(len(mine), broker)])[:, resource]
         if (share := float(shares.max())) > 0:

@@ -239,7 +239,7 @@ def test_of_direct_memory_no_bundle_is_blamed(state: ClusterState) -> None:
     state.brokers.usage[0, DIRECT_MEMORY], state.brokers.limit[0, DIRECT_MEMORY] = 95.0, 100.0
     sentence = busiest(state, weighted)
     assert sentence.endswith("No bundle takes direct memory along, so no unload lowers it.")
-    assert "It says little about load: see `lint`" in sentence
+    assert "Direct memory says little about load: see `lint`" in sentence
 
 
 def test_brokers_without_a_users_topic_are_named_with_the_verb_that_gives_them_some_unless_a_goal_was_asked(
