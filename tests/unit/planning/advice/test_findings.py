@@ -15,7 +15,6 @@ from pulsar_advisor.model.cluster.cluster_state import (
     IsolationPolicy,
 )
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
-from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, StepPrediction
 from pulsar_advisor.planning.advice.ailments import ailments
