@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from pulsar_advisor.documents.recommendation import Advice, Combination, Foresight, Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
+from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.load.resource_usage import usage_ratios
-from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.goal import ROLL, Goal
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.strategy.entry import combination
-from pulsar_advisor.planning.advice.capacity import uneven_sentence
 from pulsar_advisor.planning.advice.compare import Score, advise, dominating, is_worthwhile, ranked_by_effect
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
 from pulsar_advisor.planning.advice.findings import Finding, findings
@@ -29,7 +29,9 @@ from pulsar_advisor.planning.advice.headline import (
 )
 from pulsar_advisor.planning.advice.options import Option, ranked_options
 from pulsar_advisor.planning.advice.situation import Situation
+from pulsar_advisor.planning.advice.uneven import uneven_sentence
 from pulsar_advisor.planning.advice.vain_splits import only_splits_in_vain
+from pulsar_advisor.planning.kinds.goal import resolved_goal
 from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome, foretold_outcome
 from pulsar_advisor.planning.plans.deciding import deciding
 from pulsar_advisor.planning.plans.planned_settings import planned_settings, setting_keys
@@ -39,7 +41,11 @@ from pulsar_advisor.planning.usage.model_errors import model_errors
 from pulsar_advisor.recommendation.balancing import balancing
 from pulsar_advisor.recommendation.endings import by_itself
 from pulsar_advisor.recommendation.left_alone import LeftAlone
+from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
 from pulsar_advisor.splitting.registry import decider_of
+
+_NO_INPUTS: Final = PlanInputs(manifest_sha256="", validation_sha256="")
+"""Of a plan that is neither written nor approved."""
 
 PlanIn = Callable[[str], Plan]
 """The plan in one of the files that scores name. It may read it: a plan of a large cluster takes many megabytes."""
@@ -68,7 +74,7 @@ def recommendation(
     if of_goal is not None:
         sentence = goal_sentence(of_goal, floor_ratio)
     elif advised_plan is not None:
-        uneven = uneven_sentence(situation, request.limits.exclude_brokers, only_splits=not advised_plan.unloads)
+        uneven = None if advised_plan.unloads else _uneven(alone, request)
         sentence = advised_sentence(advised_plan, by_itself(foresight), floor_ratio, uneven)
     else:
         sentence = unadvised_sentence(
@@ -76,7 +82,7 @@ def recommendation(
             scores,
             by_itself(foresight),
             refused,
-            uneven_sentence(situation, request.limits.exclude_brokers),
+            _uneven(alone, request),
             limited=request.limits.are_given,
             overloading=chosen.overloading,
             warned=any(one.severity == "warning" and one.sentence not in said_first for one in found),
@@ -154,14 +160,31 @@ def _chosen(
     return _Choice(None if only_splits and waits else best, options, next(iter(overloading.values()), ""))
 
 
+def _uneven(alone: LeftAlone, request: Request) -> str | None:
+    """What can be done about the busiest broker, as the verbs of goals find it with the options of the request."""
+    situation, balance = alone.situation, Goal("balance")
+    fit, settings, earlier = situation.fit, situation.settings, situation.earlier
+
+    def plan_for(goal: Goal) -> Plan | None:
+        try:
+            asked = request.for_goal(resolved_goal(goal, fit.brokers.ids, settings.values.overloaded_ratio))
+        except UsageError:  # as where the overload threshold is 0%
+            return None
+        answers = ShedderAnswers.of(asked, fit, settings.values, earlier, with_splits=False)
+        made = next(answers.plans(asked, fit, settings, earlier, _NO_INPUTS, ()))
+        return made if isinstance(made, Plan) else None
+
+    same_options = request.for_goal(balance) != Request().for_goal(balance)
+    return uneven_sentence(situation, plan_for, request.limits.exclude_brokers, same_options=same_options)
+
+
 def _overloading(scores: Sequence[Score], plan_in: PlanIn, floor_ratio: float) -> Mapping[str, str]:
     """The worthwhile plans that take a broker above what it has on the way, and which: bundles that brokers exchange
     move one after the other."""
     found: dict[str, str] = {}
     for row in scores:
-        if (
-            row.plan is not None and row.confidence == "low" and is_worthwhile(row, floor_ratio)
-        ):  # as a step is that needs more than there is
+        is_low = row.confidence == "low"  # as of a step that needs more than there is
+        if row.plan is not None and is_low and is_worthwhile(row, floor_ratio):
             peak = highest_on_the_way(plan_in(row.plan))
             if peak.usage_ratio > max(1.0, (row.maximum_before or 0.0) + floor_ratio):
                 found[row.plan] = f"{peak.broker} to {peak.usage_ratio:.1%}"

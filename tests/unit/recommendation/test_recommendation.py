@@ -84,18 +84,18 @@ def test_of_a_hot_broker_the_plan_that_relieves_it_is_advised_and_the_first_opti
     assert "loadBalancerBrokerThresholdShedderPercentage" in (document.settings or {})
 
 
-def test_where_only_splits_are_advised_the_search_for_cuts_whose_parts_move_is_named() -> None:
+def test_where_only_splits_are_advised_a_verb_that_moves_parts_comes_first() -> None:
     state = cluster("a", "b", "c", "c", topics=[f"persistent://shop/orders/{number}" for number in range(40)])
     state.bundles.topics[:] = 10
-    document, plans = recommended(
-        replace(state, topics=replace(state.topics, loaded=np.ones(40, dtype=np.bool_))),
-        settings=resolve_settings(
-            "4.0.8",
-            what_if={"loadBalancerNamespaceBundleMaxMsgRate": "900", "loadBalancerSheddingEnabled": "false"},
-        ),
+    topics = replace(
+        state.topics, loaded=np.ones(40, dtype=np.bool_), traffic=np.tile(state.bundles.traffic[0] / 10, (40, 1))
     )
+    what_if = {"loadBalancerNamespaceBundleMaxMsgRate": "900", "loadBalancerSheddingEnabled": "false"}
+    document, plans = recommended(replace(state, topics=topics), settings=resolve_settings("4.0.8", what_if=what_if))
     assert not plans[str(document.advice.plan)].unloads
-    assert ": `split` looks for cuts whose parts move." in document.advice.sentence
+    assert document.advice.sentence.startswith(
+        "c:8080 is at 41.0% (CPU), 13.3 points above the mean: `split` finds 2 splits and 2 unloads: c:8080 may "
+    )
 
 
 def test_no_split_is_advised_or_found_while_something_ails_the_cluster() -> None:
@@ -199,8 +199,18 @@ def test_of_a_cluster_that_no_strategy_evens_nothing_is_advised_though_its_plan_
     assert [row.plan for row in document.combinations] == list(plans)
     assert document.advice.sentence.startswith("No strategy would act on these figures.")
     assert document.advice.sentence.endswith(
-        "c:8080 is at 41.0% (CPU), 13.3 points above the mean: `balance` looks for moves that no strategy makes."
+        "c:8080 is at 41.0% (CPU), 13.3 points above the mean, and `balance`, `relieve c:8080` and `split`, also with "
+        "`--to 37%`, find nothing that lowers it by more than noise: no other broker has room for a bundle."
     )
+
+
+def test_of_a_cluster_that_takes_no_goal_no_verb_is_named() -> None:
+    state = cluster("a", "b", "c", "c")
+    state.brokers.usage[0] = 0.0
+    none = {"loadBalancerBrokerOverloadedThresholdPercentage": "0"}
+    document, _ = recommended(state, settings=resolve_settings("4.0.8", what_if=none))
+    assert " c:8080 is at 41.0% (CPU), above the overload threshold of 0%." in document.advice.sentence
+    assert "`" not in document.advice.sentence
 
 
 def test_no_plan_is_advised_that_takes_a_broker_above_what_it_has_on_the_way() -> None:

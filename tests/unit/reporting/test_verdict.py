@@ -109,7 +109,7 @@ def test_a_reason_that_names_its_shedder_is_not_introduced_by_it() -> None:
 
 def test_all_of_the_advice_is_said() -> None:
     """Beside a plan that only splits, it says what else can be done about the busiest broker."""
-    advice = "Split 1 bundle of shop/orders, which can't be undone. b1 is at 91.0% (CPU): `split` looks for cuts."
+    advice = "Split 1 bundle of shop/orders, which can't be undone. b1 is at 91.0% (CPU): `split` finds 2 unloads."
     recommendation = skewed_inputs().recommendation
     said = recommendation.advice.model_copy(update={"sentence": advice})
     inputs = replace(skewed_inputs(), recommendation=recommendation.model_copy(update={"advice": said}))

@@ -289,7 +289,8 @@ def _forbidden(state: ClusterState, every: ClusterState, settings: LoadBalancerS
         dtype=np.bool_,
     )[kind_of]
     lost = served[~somewhere].tolist()
-    outside = served[somewhere & ~allowed[kind_of, bundles.owner[served]]].tolist()
+    is_outside = somewhere & ~allowed[kind_of, bundles.owner[served]]
+    outside = served[is_outside].tolist()
     found = []
     if lost:
         of = dict.fromkeys(map(state.namespace_of, lost))
@@ -300,7 +301,9 @@ def _forbidden(state: ClusterState, every: ClusterState, settings: LoadBalancerS
             "back."
         )
     if outside:
-        is_planned = why_no_destination(state, settings) is None and any(is_movable(state, row) for row in outside)
+        has_room = np.any(allowed & ~(usage_ratios(state.brokers, settings) > settings.overloaded_ratio), axis=1)
+        may_go = served[is_outside & has_room[kind_of]].tolist()
+        is_planned = why_no_destination(state, settings) is None and any(is_movable(state, row) for row in may_go)
         remedy = "; `conform` plans the moves" if is_planned else ""
         named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
         found.append(

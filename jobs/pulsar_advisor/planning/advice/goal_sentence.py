@@ -37,7 +37,7 @@ def _asked(plan: Plan, floor_ratio: float) -> str:
         return ""
     (broker,) = plan.goal.brokers
     before = plan.predicted.before.brokers[broker]
-    usage = _usage(plan.predicted.after, broker, floor_ratio)
+    usage = usage_after(plan.predicted.after, broker, floor_ratio)
     return "" if before.usage_ratio is None or not usage else f"{broker} goes from {usage_text(before)} to {usage}"
 
 
@@ -47,7 +47,7 @@ def _busiest(plan: Plan, floor_ratio: float) -> str:
     was, is_now = busiest_of(before), busiest_of(after)
     if was is None or is_now is None:
         return ""
-    usage, usage_before = _usage(after, is_now, floor_ratio), usage_text(before.brokers[was])
+    usage, usage_before = usage_after(after, is_now, floor_ratio), usage_text(before.brokers[was])
     if is_now != was:
         return f"the busiest broker is then {is_now} at {usage}, not {was} at {usage_before}"
     if usage == f"{before.maximum_ratio:.1%}":
@@ -57,7 +57,7 @@ def _busiest(plan: Plan, floor_ratio: float) -> str:
     return f"the busiest broker, {was}, goes from {usage_before} to {usage}"
 
 
-def _usage(forecast: Forecast, broker: str, floor_ratio: float) -> str:
+def usage_after(forecast: Forecast, broker: str, floor_ratio: float) -> str:
     """`60.1%`, or `60.1% (45.0% to 90.0%)` where the model leaves that open; empty if it isn't known."""
     found = forecast.brokers[broker]
     usage, lowest, highest = found.usage_ratio, found.lowest_usage_ratio, found.highest_usage_ratio

@@ -87,6 +87,20 @@ class Request:
         """The part about one shedder."""
         return replace(self, shedder=shedder)
 
+    def for_goal(self, goal: Goal) -> Self:
+        """The request that the verb of a resolved goal makes of the same options; it has none about strategies."""
+        return replace(
+            self,
+            shedder=ALL,
+            placement=ALL,
+            goal=goal,
+            splits=False,
+            unload_children=False,
+            limits=replace(self.limits, max_splits=None),
+            seed=0,
+            proposer=None,
+        )
+
     def document(self) -> Json:
         """The request as JSON values."""
         return asdict(self)

@@ -19,16 +19,14 @@ from pulsar_advisor.model.load.base_load import usage_that_moves
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class LowestUsage:
-    """The usage (ratio) below which no moves bring brokers."""
+    """The usage (ratio) below which no moves bring the busiest available broker."""
 
     by_bundles: float
-    """The busiest available broker, if bundles stay whole."""
+    """If bundles stay whole."""
     by_parts: float
-    """The same for plans that split bundles, too."""
-    of_each: Floats
-    """(n,): each broker, even without any bundle."""
+    """For plans that split bundles, too."""
 
 
 @np.errstate(all="ignore")
@@ -43,8 +41,8 @@ def lowest_usage(state: ClusterState, settings: LoadBalancerSettings, base_cpu: 
     needs = usage_that_moves(state, base_cpu, bundles.traffic[moving], owner)
     sums = np.column_stack([np.bincount(owner, weights=need, minlength=len(brokers)) for need in needs.T])
     stays = np.nan_to_num(brokers.usage, posinf=0.0, neginf=0.0) - sums
-    of_each = weighted_maximum(stays, brokers.limit, settings)
-    by_parts, by_bundles = [float(of_each[available].max())], list[float]()
+    by_parts = [float(weighted_maximum(stays, brokers.limit, settings)[available].max())]
+    by_bundles = list[float]()
     for resource in range(len(RESOURCES)):
         share = _share_of_one_unit(state, settings, resource)[available]
         if not (share > 0).all():
@@ -53,7 +51,7 @@ def lowest_usage(state: ClusterState, settings: LoadBalancerSettings, base_cpu: 
         by_parts.append(level(fixed, share, float(needs[:, resource].sum())))
         if len(moving):
             by_bundles.append(float((fixed + float(needs[:, resource].max()) * share).min()))
-    return LowestUsage(max(by_parts + by_bundles), max(by_parts), of_each)
+    return LowestUsage(max(by_parts + by_bundles), max(by_parts))
 
 
 def _share_of_one_unit(state: ClusterState, settings: LoadBalancerSettings, resource: int) -> Floats:

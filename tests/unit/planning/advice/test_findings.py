@@ -307,6 +307,9 @@ def test_conform_is_named_only_where_it_would_make_a_plan(state: ClusterState, s
 
     assert names_conform(elsewhere)
     assert not names_conform(replace(elsewhere, load_manager="simple"))
+    full = elsewhere.brokers.usage.copy()
+    full[1, CPU] = 380.0
+    assert not names_conform(replace(elsewhere, brokers=replace(elsewhere.brokers, usage=full)))
     elsewhere.bundles.topics[0] = 0
     assert names_conform(elsewhere)
     elsewhere.bundles.topics[:] = 0

@@ -1,0 +1,181 @@
+"""What can be done about the busiest broker where no strategy acts, as the verbs of goals find it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from math import floor
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import DIRECT_MEMORY, MEMORY, RESOURCE_NAMES, ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, deciding_resources, usage_ratios
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.text.some_of import count, points
+from pulsar_advisor.placement.filters import placement_facts, policy_candidates
+from pulsar_advisor.planning.advice.capacity import only_more_brokers
+from pulsar_advisor.planning.advice.goal_sentence import usage_after
+from pulsar_advisor.planning.advice.headline import busiest_of
+from pulsar_advisor.planning.advice.situation import Situation
+from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
+from pulsar_advisor.planning.usage.hot_topics import HotTopic
+
+PlanFor = Callable[[Goal], Plan | None]
+"""The plan that the verb of a goal makes; None if the goal can't be planned for."""
+
+_MOST_BESIDE_SPLITS: Final = 500
+"""Steps of a plan without splits, above which none with splits is made: it takes longer than all other answers."""
+
+
+@dataclass(frozen=True)
+class _Busiest:
+    """The busiest available broker of an uneven cluster."""
+
+    row: int
+    broker: str
+    usage_ratio: float
+    even_ratio: float
+    """The usage at which the load counts as even."""
+    how: str
+    goals: tuple[Goal, ...]
+    """In the order in which they are tried."""
+
+
+def uneven_sentence(
+    situation: Situation, plan_for: PlanFor, excluded: Collection[str] = (), *, same_options: bool = False
+) -> str | None:
+    """What can be done about the busiest available broker if no strategy acts; None if the load is even.
+
+    It is uneven if that broker is overloaded, or above the mean by more than
+    `loadBalancerBrokerThresholdShedderPercentage`, as Pulsar's default shedder up to 5.0 has it. Nothing can be done
+    about a broker that the operator `excluded` (ids). `plan_for`: the plan that a goal's verb makes, with the
+    `same_options` if the operator has to repeat some.
+    """
+    state, settings = situation.settled, situation.settings.values
+    usage = usage_ratios(state.brokers, settings)[state.brokers.available]
+    if (busiest := _busiest(state, settings)) is None:
+        return None
+    if busiest.usage_ratio > settings.overloaded_ratio and (reason := only_more_brokers(usage, settings)):
+        return f"Only more brokers help: {reason}."
+    deciding = int(deciding_resources(state.brokers, settings)[busiest.row])
+    resource = RESOURCE_NAMES[deciding]
+    is_above = f"{busiest.broker} is at {busiest.usage_ratio:.1%} ({resource}), {busiest.how}"
+    if deciding in (MEMORY, DIRECT_MEMORY):
+        return f"{is_above}: no bundle takes {resource} along, so no move lowers it."
+    if busiest.broker in excluded:
+        return f"{is_above}, and is excluded by --exclude-broker."
+    if why_no_destination(state, settings):  # so no goal can be planned for
+        return f"{is_above}."
+    if undivided := _undivided(situation, busiest):
+        return f"{is_above}, and no unload and no split divides {undivided}."
+    return f"{is_above}{_found(situation, busiest, plan_for, ' with the same options' if same_options else '')}"
+
+
+def _busiest(state: ClusterState, settings: LoadBalancerSettings) -> _Busiest | None:
+    """The busiest broker; None if no usage is known, or the load is even."""
+    rows = np.flatnonzero(state.brokers.available)
+    usage = usage_ratios(state.brokers, settings)[rows]
+    if not np.isfinite(usage).any():
+        return None
+    highest, mean = float(np.nanmax(usage)), float(usage[np.isfinite(usage)].mean())
+    row, overloaded = int(rows[np.nanargmax(usage)]), settings.overloaded_ratio
+    threshold = settings.load_balancer_broker_threshold_shedder_percentage
+    broker = state.brokers.ids[row]
+    relieve, balance, split = Goal("relieve", (broker,)), Goal("balance"), Goal("split")
+    if highest > overloaded:
+        how = f"above the overload threshold of {overloaded:.0%}"
+        return _Busiest(row, broker, highest, overloaded, how, (relieve, balance, split))
+    if (highest - mean) * 100 > threshold:
+        how = f"{points(highest - mean)} above the mean"
+        return _Busiest(row, broker, highest, mean + threshold / 100, how, (balance, relieve, split))
+    return None
+
+
+def _undivided(situation: Situation, busiest: _Busiest) -> str:
+    """The topics, in words, that alone keep the busiest broker where it is; empty if none does."""
+    state, overloaded = situation.settled, situation.settings.values.overloaded_ratio
+    names = frozenset(map(state.bundle_name, np.flatnonzero(state.bundles.owner == busiest.row).tolist()))
+    least = min(overloaded, busiest.usage_ratio - situation.noise.ratio)
+    hottest = next((one for one in situation.hot if one.alone_ratio > least and one.bundle in names), None)
+    if hottest is None:
+        return ""
+    others = [one for one in situation.hot if one != hottest and one.alone_ratio > overloaded]
+    return f"{hottest.in_words}{_nor(others)}"
+
+
+def _found(situation: Situation, busiest: _Busiest, plan_for: PlanFor, options: str) -> str:
+    """The end of a sentence: what the first verb that helps finds, with its usual target or with that of an even load;
+    or that none helps."""
+    to = max(1, floor(round(100 * busiest.even_ratio, 3)))
+    plans = list[Plan]()
+    for goal in (*busiest.goals, *(replace(goal, target_ratio=to / 100) for goal in busiest.goals)):
+        if goal.kind == "split" and any(len(plan.steps) > _MOST_BESIDE_SPLITS for plan in plans[:2]):
+            continue
+        if (plan := plan_for(goal)) is None:
+            continue
+        if falls := _falls(plan, busiest.broker, situation.noise.ratio):
+            target = "" if goal.target_ratio is None else f" --to {to}%"
+            return f": `{goal.title}{target}`{options} finds {_steps(plan)}: {falls}."
+        plans.append(plan)
+    if not plans:
+        return "."
+    *first, last = dict.fromkeys(f"`{plan.title}`" for plan in plans)
+    verbs = f"{', '.join(first)} and {last}" if first else last
+    why = _why_nothing(situation, busiest.row, plans[0])
+    return f", and {verbs}{options}, also with `--to {to}%`, find nothing that lowers it by more than noise{why}"
+
+
+def _steps(plan: Plan) -> str:
+    """`2 unloads`, `1 split and 2 unloads`: what can be carried out."""
+    splits, unloads = len(plan.executable_steps) - len(plan.unloads), count(len(plan.unloads), "unload")
+    return f"{count(splits, 'split')} and {unloads}" if splits else unloads
+
+
+def _falls(plan: Plan, broker: str, floor_ratio: float) -> str:
+    """What becomes of the busiest broker, as a clause; empty if that isn't lower by more than noise."""
+    before, after = plan.predicted.before, plan.predicted.after
+    was, then = before.brokers[broker].usage_ratio, after.brokers[broker]
+    least = max(floor_ratio, ROUNDING_RATIO)
+    if was is None or then.usage_ratio is None or was - then.usage_ratio < least:
+        return ""
+    is_sure = then.highest_usage_ratio is None or was - then.highest_usage_ratio >= least
+    falls = f"{broker} {'falls' if is_sure else 'may fall'} to {usage_after(after, broker, floor_ratio)}"
+    busiest = busiest_of(after)
+    if busiest is None or after.maximum_ratio is None or was - after.maximum_ratio >= least:
+        return falls
+    return f"{falls}, and {busiest} is the busiest, at {after.maximum_ratio:.1%}"
+
+
+def _why_nothing(situation: Situation, broker: int, plan: Plan) -> str:
+    """The end of a sentence: why a plan does no more for a broker (a row)."""
+    if plan.executable_steps:
+        return " ".join((".", *plan.decision.caveats))
+    state, settings = situation.settled, situation.settings.values
+    finds_no_move = plan.decision.figures.get("moves") == 0
+    if finds_no_move and state.isolation_policies and not _may_go_below_mean(state, settings, broker):
+        return ": isolation policies leave its bundles no other broker with room."
+    return f": {(plan.decision.why_nothing or 'no bundle can be moved').removesuffix('.')}."
+
+
+def _nor(others: Sequence[HotTopic]) -> str:
+    """The other topics that overload any broker alone."""
+    if len(others) > 1:
+        return f", nor {len(others)} other topics above the threshold"
+    return "".join(f", nor {one.in_words}" for one in others)
+
+
+def _may_go_below_mean(state: ClusterState, settings: LoadBalancerSettings, owner: int) -> bool:
+    """Whether isolation policies allow a bundle of this broker (a row) on another one that isn't above the mean; they
+    do without a bundle that can be moved."""
+    facts, usage = placement_facts(state, settings), usage_ratios(state.brokers, settings)
+    others = ~(usage > np.nanmean(usage[state.brokers.available]))
+    others[owner] = False
+    rows = [row for row in np.flatnonzero(state.bundles.owner == owner).tolist() if is_movable(state, row)]
+    kinds = {(int(state.bundles.namespace[row]), bool(facts.non_persistent[row])) for row in rows}
+    return not kinds or any(
+        bool((policy_candidates(facts, namespace, non_persistent=non_persistent) & others).any())
+        for namespace, non_persistent in kinds
+    )
