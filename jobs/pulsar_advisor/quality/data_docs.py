@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from importlib import resources
 from typing import Any, Final
 
@@ -47,8 +48,9 @@ def data_docs_page(result: Validation, table: str) -> str:
                 "success_percent": 100 * passed / len(mine) if mine else None,
             },
             meta={
-                "batch_spec": {"data_asset_name": result.cluster},
-                "run_id": result.snapshot,
+                # Great Expectations escapes errors, but neither of these, which others may have written into the root.
+                "batch_spec": {"data_asset_name": escape(result.cluster)},
+                "run_id": escape(result.snapshot),
                 "great_expectations_version": gx.__version__,
             },
         )

@@ -54,3 +54,11 @@ def test_a_page_names_no_server_and_needs_no_script(pages: dict[str, str]) -> No
 def test_a_page_brings_its_own_styles(pages: dict[str, str]) -> None:
     styles = (resources.files("pulsar_advisor.quality") / "data_docs_custom_styles.css").read_text()
     assert all(f"<style>{styles.rstrip()}</style>" in page for page in pages.values())
+
+
+def test_what_others_wrote_into_a_result_is_text(tmp_path: Path) -> None:
+    markup = "<img src=x onerror=alert(1)>"
+    result = documents.validation(documents.check(check="bundles.unique", success=False, error=markup))
+    write_data_docs(result.model_copy(update={"cluster": markup, "snapshot": markup}), tmp_path)
+    page = (tmp_path / "bundles.html").read_text()
+    assert ("<img" in page, "onerror=alert(1)" in page) == (False, True)
