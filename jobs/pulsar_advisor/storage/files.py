@@ -88,12 +88,16 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
             # Another process may be writing the same file: the last to finish replaces it whole. In two containers
             # both may have the same process id.
             temporary = path.with_name(f".{path.name}.{uuid4().hex}.partial")
+            mode = 0o666
+            with suppress(OSError):
+                # A script may be executable, a report one reader's alone from its first moment. Set-user-ID, on a file
+                # that others have put there, would make it root's program.
+                mode = Path(path.path).stat().st_mode & 0o777
             try:
-                with temporary.open("wb") as file:
-                    # A script may be executable, a report one reader's alone. Set-user-ID, on a file that others have
-                    # put there, would make it root's program.
-                    with suppress(OSError):
-                        os.fchmod(file.fileno(), Path(path.path).stat().st_mode & 0o777)
+                with open(temporary.path, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+                    if mode != 0o666:
+                        with suppress(OSError):
+                            os.fchmod(file.fileno(), mode)
                     file.writelines(chunks)
                     file.flush()
                     os.fsync(file.fileno())

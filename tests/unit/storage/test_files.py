@@ -62,6 +62,16 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
     assert (tmp_path / "plan.sh").stat().st_mode & 0o777 == 0o700
 
 
+def test_a_private_file_that_is_replaced_is_at_no_moment_anybody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "report.html").touch(mode=0o600)
+    seen: list[int] = []
+    monkeypatch.setattr(os, "fchmod", lambda number, _mode: seen.append(stat.S_IMODE(os.fstat(number).st_mode)))
+    write_file(UPath(tmp_path / "report.html"), b"private")
+    assert seen == [0o600]
+
+
 def test_a_file_that_others_put_there_makes_ours_no_program_that_runs_as_us(tmp_path: Path) -> None:
     (tmp_path / "report.html").touch()
     (tmp_path / "report.html").chmod(0o6755)
