@@ -236,6 +236,11 @@ def _upgrade(connection: Connection, now_ms: Callable[[], int]) -> None:
             f"ledger {without_secrets(connection.engine.url)} does not say which revision its tables are "
             f"({VERSIONS} is empty): put back a copy of it"
         )
+    if revision is None and _is_file(connection.engine.url) and (others := inspect(connection).get_table_names()):
+        raise StorageError(
+            f"ledger {without_secrets(connection.engine.url)} is a database of something else: it has a table "
+            f"{others[0]}; name a ledger, or a new file"
+        )
     if revision is not None and revision < HEAD:
         _require_no_held_run(connection, now_ms)
     upgrade(connection)

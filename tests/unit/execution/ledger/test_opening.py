@@ -241,6 +241,17 @@ def test_nor_is_one_in_the_place_of_its_journal(tmp_path: Path) -> None:
         open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
 
 
+def test_a_database_of_something_else_such_as_a_link_in_the_root_leads_to_gets_no_tables(tmp_path: Path) -> None:
+    theirs = create_engine(f"sqlite:///{tmp_path}/theirs.db")
+    with theirs.begin() as connection:
+        connection.execute(text("CREATE TABLE theirs (id INTEGER)"))
+    (tmp_path / "ledger.sqlite").symlink_to(tmp_path / "theirs.db")
+    with pytest.raises(StorageError, match=r"ledger\.sqlite is a database of something else: it has a table theirs"):
+        open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
+    with theirs.connect() as connection:
+        assert connection.execute(text("SELECT name FROM sqlite_master")).scalars().all() == ["theirs"]
+
+
 def test_a_ledger_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.sqlite"
     open_ledger(url).close()
