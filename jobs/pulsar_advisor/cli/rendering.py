@@ -246,8 +246,9 @@ def scale_lines(found: Scale) -> Iterator[str]:
         yield f"up to {found.base_ratio:.0%} of the CPU usage may not follow messages"
     if found.largest_bundle_ratio > 0:
         share = f"{found.largest_bundle_ratio:.1%} of a broker"
-        mended = f", above {found.target_ratio:.0%}: only a split, or more partitions of its topics, may mend that"
-        beyond = mended * (found.largest_bundle_ratio > found.target_ratio)
+        beyond = ""
+        if found.largest_bundle_ratio > found.target_ratio:
+            beyond = f", above {found.target_ratio:.0%}: only a split, or more partitions of its topics, may mend that"
         yield f"the largest bundle, {found.largest_bundle}, needs up to {share} alone{beyond}"
     if found.losses_that_do_not_fit:
         yield f"if one of these fails, the others have no room for its bundles: {some_of(found.losses_that_do_not_fit)}"
