@@ -137,8 +137,12 @@ def dag_of(base: str, name: str) -> str:
 
 
 def cluster_of(dag: str) -> str:
-    """The name of the cluster whose DAG has this id; empty for a DAG of all clusters of a registry."""
-    return dag.partition("__")[2] if option("clusters") else option("cluster")
+    """The name of the cluster whose DAG has this id; empty for a DAG of none or of all clusters of a registry."""
+    if not option("clusters"):
+        return option("cluster")
+    with suppress(UsageError):
+        return next((name for name in clusters() if dag.endswith(f"__{name}")), "")
+    return ""
 
 
 def clusters_to_build(base: str) -> Iterator[Cluster]:

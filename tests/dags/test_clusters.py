@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.assets import applied, recommended, snapshot_validated, verified
-from pulsar_advisor_airflow.clusters import Cluster, cluster, clusters, dag_of, labelled
+from pulsar_advisor_airflow.clusters import Cluster, cluster, cluster_of, clusters, dag_of, labelled
 from pulsar_advisor_airflow.ledger import approval_policy
 
 REPOSITORY = Path(__file__).parents[2]
@@ -212,6 +212,12 @@ def test_each_cluster_has_its_dags_and_its_asset(registry: Registry) -> None:
         "pulsar_snapshot__prod-eu ['prod-eu', 'pulsar', 'snapshot'] */5 * * * *",
         "pulsar_snapshot__prod-us ['prod-us', 'pulsar', 'snapshot'] None",
     ]
+
+
+def test_the_cluster_of_a_dag_is_one_of_the_registry(registry: Registry) -> None:
+    registry(TWO)
+    named = [cluster_of(dag) for dag in ("pulsar_snapshot__prod-eu", "their__own", "pulsar_watch")]
+    assert named == ["prod-eu", "", ""]
 
 
 def test_a_cluster_that_comes_into_a_registry_shares_no_uri_with_its_assets_of_before(registry: Registry) -> None:

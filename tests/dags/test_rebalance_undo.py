@@ -130,6 +130,19 @@ def test_the_offer_waits_for_the_worker_whose_task_somebody_stopped(
         assert (offered["file"].startswith("undo"), runs_of_plan(ledger, digest_of(plan))[0].state) == (True, "stopped")
 
 
+def test_a_plan_of_another_cluster_in_an_edited_xcom_fails_before_its_run_is_looked_at(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan([unload_step()]).model_copy(update={"cluster": "other"})
+    begun(monkeypatch)
+    monkeypatch.setattr(proposals, "await_end", lambda *_: pytest.fail("another cluster's run may be ended"))
+    with closing(stages.ledger()) as ledger:
+        started(ledger, plan)
+        named = {"snapshot": plan.snapshot, "file": "plan.json", "digest": digest_of(plan)}
+        with pytest.raises(AirflowFailException, match="is for cluster 'other'"):
+            tasks.offered_undo("demo", named, "pulsar_default", 1)
+
+
 def test_nothing_is_offered_for_a_run_that_only_split(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     """A split can't be undone, so the offer would fail, and call somebody."""
     plan = stopped_after_one(stages, make_plan([split_step(1), unload_step(2)]))

@@ -31,7 +31,7 @@ NOON = datetime(2026, 11, 25, 12, 0, 30, tzinfo=UTC)
 def kept(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """What the state store of the cluster's asset holds, without Airflow."""
     kept = dict[str, object]()
-    store = defaultdict(lambda: SimpleNamespace(get=kept.get, set=kept.__setitem__))
+    store = defaultdict(lambda: SimpleNamespace(get=kept.get, set=kept.__setitem__, delete=kept.pop))
     monkeypatch.setattr(watch, "get_current_context", lambda: {"asset_state_store": store, "dag": None})
     return kept
 
@@ -39,7 +39,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 @pytest.fixture
 def watched_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a cluster without snapshots isn't new."""
-    monkeypatch.setattr(watch, "_first_look", lambda _cluster, now: now - timedelta(days=1))
+    monkeypatch.setattr(watch, "_awaited_since", lambda _cluster, _newest, now: now - timedelta(days=1))
 
 
 def test_a_snapshot_dated_by_a_clock_that_is_ahead_has_no_negative_age(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +106,24 @@ def test_nobody_is_called_about_a_new_cluster_before_three_were_due_since_it_is_
     known = Cluster(name="demo", pulsar_conn_id="p")
     looks = [watch._is_overdue(known, NOON + timedelta(minutes=minutes)) for minutes in (0, 29, 45, 50)]
     assert (looks, len(calls)) == ([False, False, True, True], 1)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "newest"), [(None, None), ("*/15 * * * *", "20261125T113000Z")], ids=["captured by hand", "advised on"]
+)
+def test_a_cluster_is_awaited_anew_after_it_was_captured_by_hand_or_advised_on(
+    kept: dict[str, object], schedule: str | None, newest: str | None
+) -> None:
+    known = Cluster(name="demo", pulsar_conn_id="p", schedule="*/15 * * * *")
+    watch._awaited_since(known, None, NOON - timedelta(days=9))
+    assert watch._awaited_since(known.model_copy(update={"schedule": schedule}), newest, NOON) is None
+    assert watch._awaited_since(known, None, NOON) == NOON
+
+
+def test_a_first_look_by_a_clock_that_was_ahead_counts_from_now(kept: dict[str, object]) -> None:
+    known = Cluster(name="demo", pulsar_conn_id="p", schedule="*/15 * * * *")
+    watch._awaited_since(known, None, NOON + timedelta(days=9))
+    assert watch._awaited_since(known, None, NOON) == NOON
 
 
 def test_it_says_since_when() -> None:

@@ -82,11 +82,15 @@ def apply_plan(
     If the cluster's own balancer could not be restored, the result has exit code 8; `BalancerStillOff` is raised if
     nothing else was sent.
     """
-    attempt = _Attempt(plan, ledger, cluster, options, progress, clock, interruption)
     try:
-        ended = _applied(attempt)
+        return _result(_Attempt(plan, ledger, cluster, options, progress, clock, interruption))
     finally:
         telemetry.flush()
+
+
+def _result(attempt: _Attempt) -> ApplyResult:
+    plan, ledger, options = attempt.plan, attempt.ledger, attempt.options
+    ended = _applied(attempt)
     reached, left_there = goal_outcome(plan), ""
     if ended.outcome in ("done", "nothing_to_do") and reached not in FALLS_SHORT:
         left_there = _not_drained(attempt)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import suppress
+from threading import Thread
 from typing import Final
 
 from opentelemetry import metrics
@@ -20,6 +21,8 @@ LOGGER: Final = "pulsar_advisor.apply"
 
 _BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Of the histograms' buckets. The SDK's own are meant for milliseconds: nearly all seconds would be in the first."""
+
+_EXPORT_S: Final = 10.0
 
 _LOG: Final = logging.getLogger(LOGGER)
 _METER: Final = metrics.get_meter("pulsar_advisor.apply")
@@ -80,10 +83,17 @@ def owned_after(cluster: str, seconds: float) -> None:
 
 
 def flush() -> None:
-    """Have the SDK, if there is one, export what was measured, within ten seconds; failures don't matter to a run.
+    """Have the SDK, if there is one, export what was measured; failures don't matter to a run, nor a slow collector.
 
     It would do so at exit, but not in a task of Airflow, which ends without the exit handlers of the worker.
     """
-    with suppress(Exception):
-        if (force_flush := getattr(metrics.get_meter_provider(), "force_flush", None)) is not None:
+    if (force_flush := getattr(metrics.get_meter_provider(), "force_flush", None)) is None:
+        return
+
+    def export() -> None:
+        with suppress(Exception):
             force_flush()
+
+    exporting = Thread(target=export, daemon=True)  # an exporter's own limits may exceed any that it is given
+    exporting.start()
+    exporting.join(_EXPORT_S)

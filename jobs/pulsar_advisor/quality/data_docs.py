@@ -48,7 +48,7 @@ def data_docs_page(result: Validation, table: str) -> str:
                 "success_percent": 100 * passed / len(mine) if mine else None,
             },
             meta={
-                # Great Expectations escapes errors, but neither of these, which others may have written into the root.
+                # The renderer escapes neither of these everywhere, and others may have written them into the root.
                 "batch_spec": {"data_asset_name": escape(result.cluster)},
                 "run_id": escape(result.snapshot),
                 "great_expectations_version": gx.__version__,

@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 from uuid import uuid4
@@ -88,14 +89,15 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
             # Another process may be writing the same file: the last to finish replaces it whole. In two containers
             # both may have the same process id.
             temporary = path.with_name(f".{path.name}.{uuid4().hex}.partial")
-            mode = 0o666
+            mode = None
             with suppress(OSError):
                 # A script may be executable, a report one reader's alone from its first moment. Set-user-ID, on a file
                 # that others have put there, would make it root's program.
                 mode = Path(path.path).stat().st_mode & 0o777
             try:
-                with open(temporary.path, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-                    if mode != 0o666:
+                created = partial(os.open, mode=0o666 if mode is None else mode)
+                with open(temporary.path, "wb", opener=created) as file:
+                    if mode is not None:
                         with suppress(OSError):
                             os.fchmod(file.fileno(), mode)
                     file.writelines(chunks)

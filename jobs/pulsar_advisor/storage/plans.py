@@ -6,7 +6,7 @@ A plan is named by the path of its file, or by the first digits of its digest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -116,9 +116,7 @@ def find_plan(root: Root, digits: str) -> PlanReference:
     """The plan whose digest begins with these digits. Raises `PlanNotFound`, or `UsageError` for more than one."""
     wanted = digits.removeprefix("sha256:")
     alike = [path for path in plan_files(root) if _digits(path).startswith(wanted[:_DIGITS_IN_FILE_NAME])]
-    # The name of a file proves nothing: whoever can write the root could have another plan approved in its place.
-    if len(alike) == 1 or len(wanted) > _DIGITS_IN_FILE_NAME:
-        alike = [path for path in alike if digest_of(read_plan(str(path))).startswith(f"sha256:{wanted}")]
+    alike = list(_with_digest(f"sha256:{wanted}", alike))
     if not alike:
         raise PlanNotFound(
             f"no plan of cluster '{root.cluster}' under {root.path} has a digest that begins with {wanted}: "
@@ -131,6 +129,18 @@ def find_plan(root: Root, digits: str) -> PlanReference:
         )
     (path,) = alike
     return PlanReference(path.parent.name.removeprefix("snapshot="), path.name, digest_of(read_plan(str(path))))
+
+
+def _with_digest(prefix: str, files: Iterable[UPath]) -> Iterator[UPath]:
+    """The plans' own files whose content has a digest that begins so.
+
+    Neither the name of a file nor its folder proves anything: whoever can write the root could have another plan
+    approved in one's place, or leave copies so that none is found.
+    """
+    for path in files:
+        plan = read_plan(str(path))
+        if digest_of(plan).startswith(prefix) and path.parent.name == f"snapshot={plan.snapshot}":
+            yield path
 
 
 def read_recommendation(root: Root, snapshot: str) -> Recommendation:

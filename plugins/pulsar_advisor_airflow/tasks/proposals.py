@@ -68,6 +68,7 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
 
     `hours` is how long the offer can be accepted; 0: no offer is made.
     """
+    from pulsar_advisor.execution.ledger.plans import summary_of_plan
     from pulsar_advisor.execution.undo import can_be_undone
     from pulsar_advisor_airflow.ledger import opened_ledger
 
@@ -78,11 +79,12 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
     # Clearing one of its tasks resets its start.
     began_ms, root = get_current_context()["dag_run"].run_after.timestamp() * 1000, root_of(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
-        carried_out = given_plan(plan).load(root)  # of this cluster: an XCom can be edited
+        if (summary := summary_of_plan(ledger, plan["digest"])) is not None and summary.cluster != cluster:
+            raise AirflowFailException(plain(f"plan {plan['digest']} is for cluster '{summary.cluster}'"))
         if (going_on := await_end(ledger, plan["digest"])) is not None:
             raise AirflowSkipException(f"run {going_on} of the plan goes on")
         runs = [run for run in runs_of_plan(ledger, plan["digest"]) if (run.ended_at_ms or 0) >= began_ms]
-        if not runs or not can_be_undone(carried_out, ledger):
+        if not runs or not can_be_undone(given_plan(plan).load(root), ledger):
             raise AirflowSkipException("this DAG run moved nothing that can be moved back")
         judged = [one for one in verifications_of_plan(ledger, plan["digest"]) if one.run_id == runs[-1].id]
     if runs[-1].state == "done" and (not judged or judged[-1].as_predicted):

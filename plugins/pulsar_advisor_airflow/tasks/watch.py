@@ -53,17 +53,22 @@ def _is_overdue(cluster: Cluster, now: datetime) -> bool:
     with as_airflow_errors():
         if (newest := newest_advised(root_of(cluster.name), now)) is not None:
             age_measured(newest, cluster.name)
-        sentence = why_overdue(cluster.schedule, newest, now, None if newest else _first_look(cluster, now))
+        sentence = why_overdue(cluster.schedule, newest, now, _awaited_since(cluster, newest, now))
     if sentence:
         log.warning("%s: %s", cluster.name, sentence)
         _call_once_about(cluster, newest or "none at all", sentence)
     return bool(sentence)
 
 
-def _first_look(cluster: Cluster, now: datetime) -> datetime:
-    """Since when a cluster without any advice is watched."""
+def _awaited_since(cluster: Cluster, newest: str | None, now: datetime) -> datetime | None:
+    """Since when the first advice of a cluster with a schedule is awaited; None once it has come."""
     looked = get_current_context()["asset_state_store"][snapshot_validated(cluster)]
-    if (first := looked.get(_FIRST_LOOK)) is None:
+    first = looked.get(_FIRST_LOOK)
+    if newest is not None or cluster.schedule is None:
+        if first is not None:
+            looked.delete(_FIRST_LOOK)
+        return None
+    if first is None or datetime.fromisoformat(first) > now:
         looked.set(_FIRST_LOOK, first := now.isoformat())
     return datetime.fromisoformat(first)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -96,6 +97,20 @@ def test_what_was_measured_is_exported_when_a_run_ends_or_is_refused(
         with pytest.raises(Refused):
             run(plan, ledger, cluster)
     assert exported == ["all"]
+
+
+def test_a_collector_that_hangs_keeps_no_run_waiting_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, exported = Event(), Event()
+
+    def force_flush() -> None:
+        answers.wait(60)
+        exported.set()
+
+    monkeypatch.setattr(metrics, "get_meter_provider", lambda: SimpleNamespace(force_flush=force_flush))
+    monkeypatch.setattr(telemetry, "_EXPORT_S", 0.01)
+    telemetry.flush()
+    assert not exported.is_set()
+    answers.set()
 
 
 def test_each_event_is_one_line_of_json_with_the_ids_of_run_and_step(

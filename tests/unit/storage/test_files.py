@@ -56,10 +56,12 @@ def test_a_pipe_or_a_device_in_the_place_of_a_file_of_the_root_is_replaced(tmp_p
         assert (tmp_path / name).read_bytes() == b"content"
 
 
-def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
-    (tmp_path / "plan.sh").touch(mode=0o700)
+@pytest.mark.parametrize("mode", [0o700, 0o666])
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "plan.sh").touch()
+    (tmp_path / "plan.sh").chmod(mode)
     write_file(UPath(tmp_path / "plan.sh"), b"content")
-    assert (tmp_path / "plan.sh").stat().st_mode & 0o777 == 0o700
+    assert stat.S_IMODE((tmp_path / "plan.sh").stat().st_mode) == mode
 
 
 def test_a_private_file_that_is_replaced_is_at_no_moment_anybody_elses(

@@ -97,6 +97,16 @@ def test_another_plan_under_a_plans_name_is_not_found_by_that_plans_digits(root:
         open_plan(root, short(digest_of(plan)))
 
 
+def test_a_copy_of_a_plan_in_another_snapshots_folder_does_not_make_its_digits_ambiguous(root: Root) -> None:
+    plan = make_plan([unload_step()])
+    file = write_plan(root, plan).file
+    elsewhere = root.folder(PLANS, "20991231T000000Z")
+    elsewhere.mkdir(parents=True)
+    (elsewhere / file).write_bytes(dump_plan(plan))
+    for name in (digest_of(plan), short(digest_of(plan))):
+        assert find_plan(root, name).snapshot == plan.snapshot
+
+
 def test_digits_of_several_plans_are_answered_with_the_candidates(root: Root) -> None:
     both = plans_beginning_alike()
     for plan in both:

@@ -165,7 +165,8 @@ def _make_private(file: Path) -> None:
     kind of file, named by mistake, is left alone; the database then says what is wrong.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    if (journal := file.with_name(f"{file.name}-journal")).is_fifo():  # SQLite would wait for its writer for ever
+    target = file.resolve()  # whose name the journal has
+    if (journal := target.with_name(f"{target.name}-journal")).is_fifo():  # SQLite would wait for its writer for ever
         raise OSError(errno.EINVAL, f"{journal} is a pipe; remove it")
     if not file.exists():
         file.touch(mode=0o600)

@@ -235,8 +235,12 @@ def test_a_pipe_in_the_place_of_a_ledger_is_not_waited_for(tmp_path: Path) -> No
         open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
 
 
-def test_nor_is_one_in_the_place_of_its_journal(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "ledger.sqlite-journal")
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_a_pipe_in_the_place_of_a_ledgers_journal_is_refused(tmp_path: Path, *, is_linked: bool) -> None:
+    if is_linked:
+        (tmp_path / "there").mkdir()
+        (tmp_path / "ledger.sqlite").symlink_to(tmp_path / "there" / "ledger.sqlite")
+    os.mkfifo(tmp_path / ("there" if is_linked else "") / "ledger.sqlite-journal")
     with pytest.raises(StorageError, match=r"ledger\.sqlite-journal is a pipe; remove it"):
         open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
 

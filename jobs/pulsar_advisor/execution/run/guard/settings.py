@@ -74,8 +74,9 @@ def why_elsewhere(switch: SwitchedOff, cluster: ClusterPort) -> str | None:
     if not switch.effective or cluster.active_brokers() & switch.effective.keys():
         return None
     return (
-        f"none of the brokers on which run {switch.run} switched {switch.setting} off is active: "
-        f"is this another cluster of that name? If not: {reader().decide_about_balancer}"
+        f"none of the brokers on which run {switch.run} switched {switch.setting} off is active. Another cluster of "
+        "that name needs a ledger of its own. If these brokers were replaced, to restore or leave the setting: "
+        f"{reader().decide_about_balancer}"
     )
 
 

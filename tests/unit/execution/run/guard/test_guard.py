@@ -630,7 +630,7 @@ def test_what_a_run_left_off_is_not_put_back_on_another_cluster_of_the_same_name
     assert (theirs.overrides, len(switched_off(ledger, "live"))) == ({}, 2)
     identity = plan.identity.model_copy(update={"broker_ids": ("theirs:8080",)})
     of_theirs = approved(ledger, make_plan([MOVE]).model_copy(update={"identity": identity}))
-    with pytest.raises(Refused, match="is this another cluster of that name"):
+    with pytest.raises(Refused, match="Another cluster of that name needs a ledger of its own"):
         run(of_theirs, ledger, theirs, guard=True)
     assert (theirs.overrides, len(switched_off(ledger, "live"))) == ({}, 2)
     restore_what_was_left(ledger, "live", cluster, lines.append, cluster.time.clock)
