@@ -158,7 +158,7 @@ def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
             yield f"      and {link.number - len(link.answers):,} more"
     yield ""
     if not explanation.flips:
-        yield f"No single setting changes this (`lint` tries several at once); tried: {', '.join(explanation.tried)}"
+        yield f"No single setting changes this; tried: {', '.join(explanation.tried)}"
         return
     for number, flip in enumerate(explanation.flips):
         change = flip.change
@@ -248,7 +248,8 @@ def scale_lines(found: Scale) -> Iterator[str]:
         share = f"{found.largest_bundle_ratio:.1%} of a broker"
         beyond = ""
         if found.largest_bundle_ratio > found.target_ratio:
-            beyond = f", above {found.target_ratio:.0%}: only a split, or more partitions of its topics, may mend that"
+            to_do = "split it, or give its topics more partitions"
+            beyond = f", above {found.target_ratio:.0%}, which no number of brokers mends: {to_do}"
         yield f"the largest bundle, {found.largest_bundle}, needs up to {share} alone{beyond}"
     if found.losses_that_do_not_fit:
         yield f"if one of these fails, the others have no room for its bundles: {some_of(found.losses_that_do_not_fit)}"

@@ -65,8 +65,8 @@ class FindingWithEffect(LintFinding):
 def proposals(findings: Iterable[LintFinding], tried: Iterable[Trial]) -> tuple[FindingWithEffect, ...]:
     """Each violation with the trial of its change, warnings first, in each group the best proposals first.
 
-    A change that ends no better than today is not proposed: its violation stays, last in its group, and the trial says
-    why.
+    A change that ends no better than today is not proposed: its violation stays, last in its group if it ends worse,
+    and the trial says why.
     """
     of_change = {_key(trial.change): trial for trial in tried}
 
@@ -77,7 +77,7 @@ def proposals(findings: Iterable[LintFinding], tried: Iterable[Trial]) -> tuple[
 
     def rank(finding: FindingWithEffect) -> tuple[bool, bool, float]:
         ending = finding.effect.score if finding.effect is not None and finding.change else None
-        is_refuted = finding.effect is not None and not finding.change
+        is_refuted = finding.effect is not None and finding.effect.verdict == "worse"
         least = math.inf if ending is None else ending.last_usage_maximum_ratio
         return finding.severity != "warning", is_refuted, least
 

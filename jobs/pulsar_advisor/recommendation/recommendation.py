@@ -82,7 +82,7 @@ def recommendation(
             scores,
             by_itself(foresight),
             refused,
-            _uneven(alone, request),
+            _uneven(alone, request) if is_judged else None,
             limited=request.limits.are_given,
             overloading=chosen.overloading,
             warned=any(one.severity == "warning" and one.sentence not in said_first for one in found),

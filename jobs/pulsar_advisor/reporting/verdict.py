@@ -23,6 +23,9 @@ from pulsar_advisor.reporting.trust import Trust
 _CHECKS_NAMED: Final = 3
 
 
+_CALM: Final = "Do nothing:", "Do nothing to ", "There is no load ", "No plan is worthwhile:"
+
+
 @dataclass(frozen=True)
 class Tally:
     """A text and how often it applies."""
@@ -77,8 +80,8 @@ class Verdict:
 
     @property
     def is_unsolved(self) -> bool:
-        """Whether no plan is advised although something is wrong."""
-        return self.kind == "nothing" and not self.headline.startswith(("Do nothing:", "Do nothing to "))
+        """Whether no plan is advised although something is wrong, by the beginnings of headlines that say otherwise."""
+        return self.kind == "nothing" and not self.headline.startswith(_CALM)
 
 
 def verdict_of(

@@ -105,7 +105,8 @@ def simulate(
 ) -> Simulation:
     """Let a cluster evolve from a snapshot until nothing happens any more, a state repeats, or `cycles` have passed.
 
-    Where by then only grace periods have to run out, at most as many cycles more are waited for.
+    Where by then only grace periods have to run out, at most as many cycles more are waited for; those count if nothing
+    happens in them.
 
     The first cycle is at the moment of the snapshot. The shedder's switches are taken as on: whether Pulsar itself
     would act is another question, asked by `sheds`; bundles are split if `loadBalancerAutoBundleSplitEnabled` is on.
@@ -180,6 +181,8 @@ def _evolved(
             now = now.protected(shed.bundle)
         passed.append(_cycle(number, now, settings, division, unloads.bundle, before.steady.owner[unloads.bundle]))
         acts = division is not None or len(unloads.bundle) > 0
+        if acts and number > cycles:
+            break
         quiet = 0 if acts else quiet + 1
         is_over = elapsed_ms >= load.lasts_ms
         if is_over and quiet >= settles_after and not now.in_grace(intervals).any():
@@ -192,7 +195,7 @@ def _evolved(
         if number >= cycles and not (is_over and quiet >= settles_after):
             break
         now = now.advanced(settings, intervals)
-    return Simulation(state, tuple(passed), "unfinished", None, intervals.shedding)
+    return Simulation(state, tuple(passed[: cycles + 1]), "unfinished", None, intervals.shedding)
 
 
 def _quiet_cycles(

@@ -148,8 +148,8 @@ def test_sizes_are_shown_beside_the_one_there_is() -> None:
 def test_a_bundle_larger_than_the_target_is_said_to_need_more_than_brokers() -> None:
     large = Scale(1, 0.5, "over", "high", "One could go.", (Machine("4 cores", 1, 1, 1),), (), 0.0, "t/n/0x0", 0.6, ())
     assert list(scale_lines(large))[1] == (
-        "the largest bundle, t/n/0x0, needs up to 60.0% of a broker alone, above 50%: only a split, or more partitions "
-        "of its topics, may mend that"
+        "the largest bundle, t/n/0x0, needs up to 60.0% of a broker alone, above 50%, which no number of brokers "
+        "mends: split it, or give its topics more partitions"
     )
 
 

@@ -12,6 +12,7 @@ from pulsar_advisor.lint.judge import judge, proposals
 from pulsar_advisor.lint.registry import RULES
 from pulsar_advisor.lint.rule import Rule
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
+from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.requests.what_if import check_what_if
 from pulsar_advisor.simulation.scores import Ending
 from pulsar_advisor.simulation.trials import Comparison, Trial
@@ -106,4 +107,6 @@ def test_only_what_is_better_than_today_is_proposed_and_the_best_comes_first() -
     untried = {row: kept[row] for row in kept if findings[row].severity != "warning" or row == 0}
     warnings = [one for one in proposals(findings, tried(untried)) if one.severity == "warning"]
     assert warnings[-1].finding.rule == findings[0].rule
+    failed = [Trial.failed(findings[row].change, AdvisorError("can't be simulated")) for row in untried]
+    assert [one.finding.rule for one in proposals(findings, failed)] == [one.rule for one in findings]
     assert [one.finding for one in proposals(findings, [])] == findings

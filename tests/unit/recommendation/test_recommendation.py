@@ -200,7 +200,7 @@ def test_of_a_cluster_that_no_strategy_evens_nothing_is_advised_though_its_plan_
     assert document.advice.sentence.startswith("No strategy would act on these figures.")
     assert document.advice.sentence.endswith(
         "c:8080 is at 41.0% (CPU), 13.3 points above the mean, and `balance`, `relieve c:8080` and `split`, also with "
-        "`--to 37%`, find nothing that lowers it by more than noise: no other broker has room for a bundle."
+        "`--to 37%`, find nothing that lowers it by more than noise. `balance`: no other broker has room for a bundle."
     )
 
 

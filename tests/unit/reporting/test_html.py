@@ -199,6 +199,7 @@ def test_an_answer_of_nothing_says_why_and_offers_no_command() -> None:
     [
         ("Do nothing: all is well.", "Nothing to do", "nothing"),
         ("Do nothing about the load, but see the findings: all is well.", "No plan", "unsolved"),
+        ("There is no load to balance: no broker reports any message.", "Nothing to do", "nothing"),
         ("No strategy finds a move. Only more brokers help: all 3 are above 85%.", "No plan", "unsolved"),
     ],
 )

@@ -21,6 +21,7 @@ from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from states import HALVES, cluster_state
 from unit.any_cluster import OVERLAPPING, Rows, coherent_rows
+from unit.planning.any_state import any_state
 from unit.properties import examples
 from unit.simulation.clusters import all_by_messages, cluster, settings
 
@@ -195,7 +196,18 @@ def test_grace_periods_may_run_out_after_the_last_cycle_but_not_for_longer_than_
     settled, last = ends(120, "30")
     assert settled == "settled" and last > 30
     assert ends(20, "30") == (settled, last)
-    assert ends(20, "1440") == ("unfinished", 40)
+    assert ends(20, "1440") == ("unfinished", 20)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 10])
+def test_what_a_grace_period_held_back_until_after_the_last_cycle_is_not_done(seed: int) -> None:
+    state = any_state(seed, "extensible")
+    placement = "extensions.LeastResourceUsageWithWeight"
+    longer, simulation = (
+        simulate("TransferShedder", placement, state, settings(), cycles=cycles) for cycles in (40, 20)
+    )
+    assert 20 < max(cycle.number for cycle in longer.cycles if len(cycle.bundle)) <= 40
+    assert (simulation.ended, len(simulation.cycles) - 1) == ("unfinished", 20)
 
 
 def test_more_load_makes_a_calm_cluster_act() -> None:

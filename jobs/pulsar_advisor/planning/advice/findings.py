@@ -34,6 +34,7 @@ from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.headline import highest_on_the_way
 from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.vain_splits import why_in_vain
+from pulsar_advisor.planning.kinds.arrivals import may_have_arrived
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.proposals.fitness import split_refusals
 
@@ -85,7 +86,7 @@ def findings(
         _restarted(state, situation.earlier),
         _above_limits(fit),
         _busiest_broker(situation, of_all=not (judged.decides or judged.excluded_brokers)),
-        None if any(plan.goal for plan in plans) else _idle(fit),
+        None if any(plan.goal for plan in plans) else _idle(situation),
         None if advised is None else _peak(advised, settings),
         _warning(unknown_network(fit)),
         _warning(unused(state, settings)),
@@ -173,7 +174,8 @@ def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding | None:
     if resource not in _GOES_WITH:
         memory = RESOURCE_NAMES[resource]
         stays = f"No bundle takes {memory} along, so no unload lowers it."
-        return Finding("info", f"{sentence} {memory.capitalize()} says little about load: see `lint`. {stays}")
+        see = "" if state.load_manager == "simple" else ": see `lint`"
+        return Finding("info", f"{sentence} {memory.capitalize()} says little about load{see}. {stays}")
     if len(mine):
         shares = shares_of(state.bundles.traffic[mine], state.brokers.traffic[np.full(len(mine), broker)])[:, resource]
         if (share := float(shares.max())) > 0:
@@ -182,15 +184,20 @@ def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding | None:
     return Finding("info", sentence)
 
 
-def _idle(state: ClusterState) -> Finding | None:
-    """The brokers without a user's topic, as new ones are, where others have some."""
+def _idle(situation: Situation) -> Finding | None:
+    """The brokers that surely serve no user's topic, as new ones don't, where others serve some."""
+    state = situation.fit
     bundles, users = state.bundles, _of_users(state)
-    busy = set(bundles.owner[users[bundles.namespace] & (bundles.topics > 0)].tolist()) - {NO_ROW}
-    idle = [state.brokers.ids[row] for row in np.flatnonzero(state.brokers.fit).tolist() if row not in busy]
-    if not idle or not busy:
+    serves = (bundles.topics > 0) & (bundles.owner != NO_ROW) & users[bundles.namespace]
+    may_serve = serves | may_have_arrived(state, situation.earlier)
+    idle = [state.brokers.ids[row] for row in np.setdiff1d(np.flatnonzero(state.brokers.fit), bundles.owner[may_serve])]
+    if not idle or not serves.any():
         return None
     serve = "serves" if len(idle) == 1 else "serve"
-    return Finding("info", f"{some_of(idle)} {serve} no topic of users: `fill` looks for bundles to move there.")
+    sentence = f"{some_of(idle)} {serve} no topic of users"
+    if why_no_destination(state, situation.settings.values) is not None:
+        return Finding("info", f"{sentence}.")
+    return Finding("info", f"{sentence}: `fill BROKER` moves bundles there, if policies and room allow any.")
 
 
 def _of_users(state: ClusterState) -> Booleans:

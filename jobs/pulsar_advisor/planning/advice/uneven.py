@@ -21,6 +21,7 @@ from pulsar_advisor.planning.advice.goal_sentence import usage_after
 from pulsar_advisor.planning.advice.headline import busiest_of
 from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
+from pulsar_advisor.planning.proposals.limits import LEAVE_OUT
 from pulsar_advisor.planning.usage.hot_topics import HotTopic
 
 PlanFor = Callable[[Goal], Plan | None]
@@ -75,10 +76,10 @@ def uneven_sentence(
 
 
 def _busiest(state: ClusterState, settings: LoadBalancerSettings) -> _Busiest | None:
-    """The busiest broker; None if no usage is known, or the load is even."""
+    """The busiest broker; None if no usage is known, one is infinite, or the load is even."""
     rows = np.flatnonzero(state.brokers.available)
     usage = usage_ratios(state.brokers, settings)[rows]
-    if not np.isfinite(usage).any():
+    if not np.isfinite(usage).any() or np.isinf(usage).any():
         return None
     highest, mean = float(np.nanmax(usage)), float(usage[np.isfinite(usage)].mean())
     row, overloaded = int(rows[np.nanargmax(usage)]), settings.overloaded_ratio
@@ -112,7 +113,7 @@ def _found(situation: Situation, busiest: _Busiest, plan_for: PlanFor, options: 
     to = max(1, floor(round(100 * busiest.even_ratio, 3)))
     plans = list[Plan]()
     for goal in (*busiest.goals, *(replace(goal, target_ratio=to / 100) for goal in busiest.goals)):
-        if goal.kind == "split" and any(len(plan.steps) > _MOST_BESIDE_SPLITS for plan in plans[:2]):
+        if goal.kind == "split" and any(len(plan.executable_steps) > _MOST_BESIDE_SPLITS for plan in plans[:2]):
             continue
         if (plan := plan_for(goal)) is None:
             continue
@@ -152,12 +153,15 @@ def _falls(plan: Plan, broker: str, floor_ratio: float) -> str:
 def _why_nothing(situation: Situation, broker: int, plan: Plan) -> str:
     """The end of a sentence: why a plan does no more for a broker (a row)."""
     if plan.executable_steps:
-        return " ".join((".", *plan.decision.caveats))
+        # Where limits leave steps out, the others are about what it would do without them.
+        of_limits = [one for one in plan.decision.caveats if one.lower().startswith(LEAVE_OUT)]
+        return " ".join((".", *(of_limits or plan.decision.caveats)))
     state, settings = situation.settled, situation.settings.values
     finds_no_move = plan.decision.figures.get("moves") == 0
     if finds_no_move and state.isolation_policies and not _may_go_below_mean(state, settings, broker):
         return ": isolation policies leave its bundles no other broker with room."
-    return f": {(plan.decision.why_nothing or 'no bundle can be moved').removesuffix('.')}."
+    why = (plan.decision.why_nothing or "no bundle can be moved").removesuffix(".")
+    return f". `{plan.title}`: {why}."
 
 
 def _nor(others: Sequence[HotTopic]) -> str:

@@ -193,12 +193,15 @@ def _ids(state: ClusterState, *rows: int) -> tuple[str, ...]:
     return tuple(state.brokers.ids[row] for row in rows if row >= 0)
 
 
+LEAVE_OUT: Final = "the limits leave out"
+
+
 def left_out_clause(left_out: Counter[str], proposed: int, noun: str, whose: str) -> str:
     """`the limits leave out 3 of 4 unloads: 3 by --max-unloads 1`; `whose` goes before the number of all proposed."""
     some = left_out.total() < proposed
     which = f"{left_out.total()} of {whose}{count(proposed, noun)}" if some else _all_of(proposed, noun)
     reasons = ", ".join(f"{number} by {option}" for option, number in sorted(left_out.items()))
-    return f"the limits leave out {which}: {reasons}"
+    return f"{LEAVE_OUT} {which}: {reasons}"
 
 
 def _all_of(proposed: int, noun: str) -> str:

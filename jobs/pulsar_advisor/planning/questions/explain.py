@@ -64,7 +64,13 @@ class Subject:
         owner = state.bundles.owner
         if kind == "bundle":
             of_topic = state.topics.bundle[state.topics.names == name].tolist()
-            name = next((state.bundle_name(row) for row in of_topic if row != NO_ROW), name)
+            named = next((state.bundle_name(row) for row in of_topic if row != NO_ROW), name)
+            if "://" in named:
+                raise UsageError(
+                    f"the snapshot lists no topic '{name}' with a bundle; a partitioned topic is named by a partition: "
+                    f"{name}-partition-0"
+                )
+            name = named
         if kind == "cluster":
             return cls(kind, "", frozenset(range(len(state.brokers))), frozenset(range(len(state.bundles))))
         if kind == "broker":

@@ -69,7 +69,9 @@ def check_what_if(key: str, text: str, also: frozenset[str] = frozenset()) -> No
     if what_if_value(key, text) is None:
         raise UsageError(f"{key} needs a value: what brokers would find without one is not known")
     if key == _LOAD_MANAGER:
-        raise UsageError(f"{key} is the snapshot's; ask for a strategy of another one: --shedder TransferShedder")
+        raise UsageError(
+            f"{key} is the snapshot's; for a strategy of another one name it: `recommend --shedder TransferShedder`"
+        )
     if key not in (counting := keys_that_count() | also):
         raise UsageError(f"{key} changes no answer here; the keys that do are: {', '.join(sorted(counting))}")
 

@@ -245,12 +245,18 @@ def test_brokers_without_a_users_topic_are_named_with_the_verb_that_gives_them_s
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
     state.bundles.topics[state.bundles.owner == 2] = 0
-    [idle] = [one for one in findings(state, settings) if "`fill`" in one.sentence]
-    assert idle == Finding("info", "c:8080 serves no topic of users: `fill` looks for bundles to move there.")
+    [idle] = [one for one in findings(state, settings) if "no topic of users" in one.sentence]
+    assert idle == Finding(
+        "info", "c:8080 serves no topic of users: `fill BROKER` moves bundles there, if policies and room allow any."
+    )
+    [of_simple] = [
+        one for one in findings(replace(state, load_manager="simple"), settings) if "no topic of users" in one.sentence
+    ]
+    assert of_simple == Finding("info", "c:8080 serves no topic of users.")
     of_goal = make_plan((unload_step(),)).model_copy(update={"goal": Goal("drain", ("c:8080",))})
-    assert not [one for one in findings(state, settings, [of_goal]) if "`fill`" in one.sentence]
+    assert not [one for one in findings(state, settings, [of_goal]) if "no topic of users" in one.sentence]
     state.bundles.topics[:] = 0
-    assert not [one for one in findings(state, settings) if "`fill`" in one.sentence]
+    assert not [one for one in findings(state, settings) if "no topic of users" in one.sentence]
 
 
 def test_samples_added_to_stored_averages_are_said(state: ClusterState, settings: ResolvedSettings) -> None:

@@ -97,7 +97,10 @@ def test_a_target_at_which_the_load_counts_as_even_is_tried_too() -> None:
 
 
 def test_where_no_verb_finds_anything_the_reason_is_that_of_the_first() -> None:
-    assert said(cluster({"a": [90], "b": [10], "c": [5]})) == f"{NOTHING}: no other broker has room for a bundle."
+    assert (
+        said(cluster({"a": [90], "b": [10], "c": [5]}))
+        == f"{NOTHING}. `relieve a:8080`: no other broker has room for a bundle."
+    )
 
 
 def test_a_fall_within_noise_is_nothing(state: ClusterState, settings: ResolvedSettings) -> None:
@@ -108,7 +111,16 @@ def test_a_fall_within_noise_is_nothing(state: ClusterState, settings: ResolvedS
 
 
 def test_limits_that_leave_no_step_are_the_reason(state: ClusterState) -> None:
-    assert said(state, max_unloads=0) == f"{NOTHING}: the limits leave out 2 of 3 unloads: 2 by --max-unloads 0."
+    assert (
+        said(state, max_unloads=0)
+        == f"{NOTHING}. `relieve a:8080`: the limits leave out 2 of 3 unloads: 2 by --max-unloads 0."
+    )
+
+
+def test_where_limits_leave_too_little_only_what_they_leave_out_is_said() -> None:
+    state = cluster({"a": [2] * 45, "b": [10], "c": [10]})
+    found = str(said(state, max_unloads=1))
+    assert found == f"{NOTHING}. The limits leave out 24 of 25 unloads: 24 by --max-unloads 1."
 
 
 def test_no_split_is_looked_for_where_a_plan_without_one_has_hundreds_of_steps(
@@ -143,7 +155,7 @@ def test_no_verb_is_asked_about_what_no_move_lowers(state: ClusterState) -> None
 
 def test_a_broker_may_have_no_bundle_to_move(state: ClusterState) -> None:
     state.bundles.topics[:] = 0
-    assert said(state) == f"{NOTHING}: no bundle may be moved."
+    assert said(state) == f"{NOTHING}. `relieve a:8080`: no bundle may be moved."
 
 
 def test_isolation_policies_that_leave_no_broker_with_room_are_the_reason(state: ClusterState) -> None:
@@ -157,7 +169,7 @@ def test_isolation_policies_that_leave_no_broker_with_room_are_the_reason(state:
     two.brokers.usage[1, CPU] = 320.0
     assert said(two) == no_room
     two.bundles.topics[:] = 0
-    assert said(two) == f"{NOTHING}: no bundle may be moved."
+    assert said(two) == f"{NOTHING}. `relieve a:8080`: no bundle may be moved."
 
 
 def test_a_simple_cluster_has_no_goals(state: ClusterState, settings: ResolvedSettings) -> None:

@@ -221,6 +221,11 @@ def test_what_the_snapshot_does_not_hold_is_refused_with_the_nearest_name(state:
             why(state, "bundle", name)
 
 
+def test_a_topic_that_is_not_in_the_snapshot_may_be_named_by_a_partition(state: ClusterState) -> None:
+    with pytest.raises(UsageError, match=r"lists no topic 'persistent://t/hot/parts' with a bundle; .*-partition-0$"):
+        why(state, "bundle", "persistent://t/hot/parts")
+
+
 def test_a_strategy_that_lacks_an_input_explains_nothing(state: ClusterState) -> None:
     with pytest.raises(DataNotFit, match="can't be judged: it reads isolation_policies"):
         why(replace(state, missing={"isolation_policies": "isolation_policies: 500"}))

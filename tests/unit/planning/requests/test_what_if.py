@@ -188,7 +188,9 @@ def test_a_key_without_effect_is_refused_with_those_that_count(key: str) -> None
 
 
 def test_another_load_manager_is_asked_for_by_its_strategies() -> None:
-    with pytest.raises(UsageError, match=r"loadManagerClassName is the snapshot's.*--shedder TransferShedder$"):
+    with pytest.raises(
+        UsageError, match=r"loadManagerClassName is the snapshot's.*`recommend --shedder TransferShedder`$"
+    ):
         check_what_if(
             "loadManagerClassName", "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
         )
