@@ -31,9 +31,10 @@ from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.proposals.limits import Limits
-from pulsar_advisor.planning.questions.explain import Explanation, Kind, explain
+from pulsar_advisor.planning.questions.explain import Explanation, explain
 from pulsar_advisor.planning.questions.restart_order import RestartOrder, restart_order
 from pulsar_advisor.planning.questions.scale import Scale, scale
+from pulsar_advisor.planning.questions.subject import Kind
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.recommendation import recommendation

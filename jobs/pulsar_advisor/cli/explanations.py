@@ -13,7 +13,7 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.storage.root import LATEST
 
 if TYPE_CHECKING:
-    from pulsar_advisor.planning.questions.explain import Kind
+    from pulsar_advisor.planning.questions.subject import Kind
 
 
 def explain(

@@ -31,7 +31,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 )
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.cluster.isolation_policies import isolation_of, under_policies
-from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.cluster.namespaces import of_users
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.load.load_data import Exclusion, load_data
@@ -162,7 +162,7 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
     listed, reason = listed[seen], reason[seen]
     namespace, source = bundles.namespace[listed], bundles.owner[listed]
     isolation = isolation_of(state)
-    own = np.array([is_pulsars_own(name) for name in state.namespaces.names], dtype=np.bool_)
+    users = of_users(state.namespaces.names)
     excluded = state.namespaces.among(settings.load_balancer_shedding_excluded_namespaces)
     has_figures = np.asarray(np.isfinite(bundles.traffic[listed]).all(axis=1))
     refusals: tuple[tuple[int, Booleans], ...] = (
@@ -170,7 +170,7 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
         (BundleOutcome.NO_FIGURES, ~has_figures),
         (BundleOutcome.IN_FLIGHT, ~bundles.in_boundaries[listed]),
         (BundleOutcome.NO_TOPICS, bundles.topics[listed] <= 0),
-        (BundleOutcome.PULSARS_OWN, own[namespace]),
+        (BundleOutcome.PULSARS_OWN, ~users[namespace]),
         (BundleOutcome.EXCLUDED_NAMESPACE, excluded[namespace]),
         (BundleOutcome.WITH_POLICIES, under_policies(state, isolation)[namespace]),
     )

@@ -8,7 +8,8 @@ from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by, would_pulsar_act
-from pulsar_advisor.planning.questions.explain import Kind, explain
+from pulsar_advisor.planning.questions.explain import explain
+from pulsar_advisor.planning.questions.subject import Kind
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import (

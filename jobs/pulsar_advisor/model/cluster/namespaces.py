@@ -11,9 +11,13 @@ Source: `NamespaceService` (`HEARTBEAT_NAMESPACE_PATTERN` and its `V2`, `SLA_NAM
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import Booleans
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit
 
@@ -53,6 +57,11 @@ def kind_of(namespace: str) -> NamespaceKind:
 def is_pulsars_own(namespace: str) -> bool:
     """Whether a namespace is Pulsar's own, which no strategy of ours moves and `apply` never touches."""
     return kind_of(namespace) is not NamespaceKind.USER
+
+
+def of_users(namespaces: Iterable[str]) -> Booleans:
+    """Of each namespace, whether it is a user's."""
+    return np.array([not is_pulsars_own(name) for name in namespaces], dtype=np.bool_)
 
 
 def has_three_parts(namespace: str) -> bool:

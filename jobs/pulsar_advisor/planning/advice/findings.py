@@ -15,27 +15,26 @@ from pulsar_advisor.model.cluster.cluster_state import (
     LEAST_CPU,
     NO_ROW,
     RESOURCE_NAMES,
-    Booleans,
     ClusterState,
     rate_per_s,
     throughput_bytes_per_s,
 )
-from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.cluster.namespaces import of_users
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import STEADY_RATIO, steady_samples
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_first, deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.text.some_of import count, some_of
-from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.ailments import unused
 from pulsar_advisor.planning.advice.capacity import unknown_network
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.headline import highest_on_the_way
+from pulsar_advisor.planning.advice.isolation import isolation_sentences
 from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.vain_splits import why_in_vain
 from pulsar_advisor.planning.kinds.arrivals import may_have_arrived
-from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
+from pulsar_advisor.planning.proposals.executable import why_no_destination
 from pulsar_advisor.planning.proposals.fitness import split_refusals
 
 _HOT_TOPICS_NAMED: Final = 3
@@ -92,7 +91,7 @@ def findings(
         _warning(unused(state, settings)),
     )
     found += [one for one in of_brokers if one is not None]
-    found += _forbidden(fit, state, settings)
+    found += [Finding("warning", sentence) for sentence in isolation_sentences(situation)]
     found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
         need = "needs" if more == 1 else "need"
@@ -187,7 +186,7 @@ def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding | None:
 def _idle(situation: Situation) -> Finding | None:
     """The brokers that surely serve no user's topic, as new ones don't, where others serve some."""
     state = situation.fit
-    bundles, users = state.bundles, _of_users(state)
+    bundles, users = state.bundles, of_users(state.namespaces.names)
     serves = (bundles.topics > 0) & (bundles.owner != NO_ROW) & users[bundles.namespace]
     may_serve = serves | may_have_arrived(state, situation.earlier)
     idle = [state.brokers.ids[row] for row in np.setdiff1d(np.flatnonzero(state.brokers.fit), bundles.owner[may_serve])]
@@ -198,11 +197,6 @@ def _idle(situation: Situation) -> Finding | None:
     if why_no_destination(state, situation.settings.values) is not None:
         return Finding("info", f"{sentence}.")
     return Finding("info", f"{sentence}: `fill BROKER` moves bundles there, if policies and room allow any.")
-
-
-def _of_users(state: ClusterState) -> Booleans:
-    """Per namespace, whether it is a user's, not one of Pulsar's own."""
-    return np.array([not is_pulsars_own(name) for name in state.namespaces.names], dtype=np.bool_)
 
 
 def _cpu_before(state: ClusterState, broker: int, earlier: Sequence[ClusterState]) -> float | None:
@@ -273,51 +267,6 @@ def _above_limits(state: ClusterState) -> Finding | None:
         f"By these figures more is in use than there is: {some_of(above)}. If the next snapshot says so too, a limit "
         f"is too low ({causes}), else a clock was set back. To Pulsar such a broker is overloaded.",
     )
-
-
-def _forbidden(state: ClusterState, every: ClusterState, settings: LoadBalancerSettings) -> list[Finding]:
-    """The users' bundles on brokers where isolation policies forbid them, first those that none of `every` registered
-    broker may have, be it fit or not."""
-    if not state.isolation_policies:
-        return []
-    facts = placement_facts(state, settings)
-    bundles, available = state.bundles, state.brokers.available
-    users = _of_users(state)
-    served = np.flatnonzero((bundles.owner != NO_ROW) & available[bundles.owner] & users[bundles.namespace])
-    # Bundles of one namespace that hold a non-persistent topic, and those that don't, have the same allowed brokers.
-    kinds, kind_of = np.unique(2 * bundles.namespace[served] + facts.non_persistent[served], return_inverse=True)
-    allowed = np.array(
-        [policy_candidates(facts, kind // 2, non_persistent=bool(kind % 2)) for kind in kinds.tolist()],
-        dtype=np.bool_,
-    ).reshape(len(kinds), len(available))
-    registered = placement_facts(every, settings)
-    somewhere = np.array(
-        [policy_candidates(registered, kind // 2, non_persistent=bool(kind % 2)).any() for kind in kinds.tolist()],
-        dtype=np.bool_,
-    )[kind_of]
-    lost = served[~somewhere].tolist()
-    is_outside = somewhere & ~allowed[kind_of, bundles.owner[served]]
-    outside = served[is_outside].tolist()
-    found = []
-    if lost:
-        of = dict.fromkeys(map(state.namespace_of, lost))
-        found.append(
-            f"Isolation policies allow {some_of(of)} on no registered broker: once unloaded, as when its broker stops, "
-            f"{'its bundle' if len(lost) == 1 else f'each of {len(lost):,} bundles'} can't be assigned, and clients "
-            "can't reach its topics. Correct the policy (it matches host names, without port), or bring its brokers "
-            "back."
-        )
-    if outside:
-        has_room = np.any(allowed & ~(usage_ratios(state.brokers, settings) > settings.overloaded_ratio), axis=1)
-        may_go = served[is_outside & has_room[kind_of]].tolist()
-        is_planned = why_no_destination(state, settings) is None and any(is_movable(state, row) for row in may_go)
-        remedy = "; `conform` plans the moves" if is_planned else ""
-        named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
-        found.append(
-            f"{count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'} where isolation policies forbid "
-            f"it: {named}. Pulsar applies them only when it assigns a bundle{remedy}."
-        )
-    return [Finding("warning", sentence) for sentence in found]
 
 
 def _averages(state: ClusterState) -> Finding | None:

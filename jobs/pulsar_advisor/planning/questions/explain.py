@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 import numpy as np
 
@@ -17,22 +17,20 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Loa
 from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.configuration.defaults import is_known
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.errors import AdvisorError, UsageError
+from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.strategy.outcomes import Outcomes, vocabulary
-from pulsar_advisor.model.text.some_of import count, nearest, some_of
+from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
-from pulsar_advisor.planning.kinds.goal import resolved_brokers
 from pulsar_advisor.planning.plans.deciding import deciding, require_inputs
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal, Role
 from pulsar_advisor.planning.questions.smallest_change import Change, smallest_changes
+from pulsar_advisor.planning.questions.subject import Kind, Subject
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.requests.what_if import Resolve, keys_that_count, with_what_if
 from pulsar_advisor.planning.usage.forecast import finite
-
-Kind = Literal["cluster", "namespace", "broker", "bundle"]
 
 SHOWN: Final = 20
 """Answers kept of one strategy to one question: what it chose most clearly, then what came nearest to it."""
@@ -43,59 +41,6 @@ _OF_THE_LEADER: Final = ("loadBalancerSheddingGracePeriodMinutes", "loadBalancer
 """Keys by which the load manager leaves bundles alone, whatever the shedder."""
 _OF_A_SECOND_CHOICE: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
 """Whether the load manager chooses again, whatever the placement strategy."""
-
-
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """What is asked about: rows of the cluster state."""
-
-    kind: Kind
-    name: str
-    """Broker id, namespace or full bundle name; empty for the cluster."""
-    brokers: frozenset[int]
-    bundles: frozenset[int]
-
-    @classmethod
-    def of(cls, state: ClusterState, kind: Kind, name: str = "") -> Self:
-        """The subject with this name, a broker's as for a goal, a bundle's also a topic's in it.
-
-        Raises `UsageError` if the cluster has none.
-        """
-        owner = state.bundles.owner
-        if kind == "bundle":
-            of_topic = state.topics.bundle[state.topics.names == name].tolist()
-            named = next((state.bundle_name(row) for row in of_topic if row != NO_ROW), name)
-            if "://" in named:
-                raise UsageError(
-                    f"the snapshot lists no topic '{name}' with a bundle; a partitioned topic is named by a partition: "
-                    f"{name}-partition-0"
-                )
-            name = named
-        if kind == "cluster":
-            return cls(kind, "", frozenset(range(len(state.brokers))), frozenset(range(len(state.bundles))))
-        if kind == "broker":
-            (broker,) = resolved_brokers([name], state.brokers.ids)
-            row = state.brokers.ids.index(broker)
-            return cls(kind, broker, frozenset({row}), frozenset(np.flatnonzero(owner == row).tolist()))
-        if kind == "namespace":
-            row = _row(state.namespaces.names, kind, name)
-            bundles = np.flatnonzero(state.bundles.namespace == row)
-        else:
-            namespace, separator, _ = name.rpartition("/0x")
-            if not separator:
-                raise UsageError(
-                    f"'{name}' is not a bundle: give its full name, tenant/namespace/0x00000000_0x40000000, or a topic"
-                )
-            inside = np.flatnonzero(state.bundles.namespace == _row(state.namespaces.names, "namespace", namespace))
-            bundles = inside[[_row([state.bundle_name(row) for row in inside.tolist()], kind, name)]]
-        owners = owner[bundles][owner[bundles] != NO_ROW]
-        return cls(kind, name, frozenset(owners.tolist()), frozenset(bundles.tolist()))
-
-
-def _row(names: Sequence[str], kind: str, name: str) -> int:
-    if name not in names:
-        raise UsageError(f"the snapshot has no {kind} '{name}'{nearest(name, names)}; it has {some_of(names)}")
-    return names.index(name)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Final, Literal, Self
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.cluster.namespaces import of_users
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 
@@ -67,8 +67,8 @@ class _Seen:
         usage = usage_ratios(brokers, settings)
         counts = np.where(brokers.available & brokers.complete, usage, np.nan)
         reported = bundles.reported & (bundles.owner != NO_ROW)
-        of_users = np.array([not is_pulsars_own(name) for name in state.namespaces.names], dtype=np.bool_)
-        loaded = np.unique(bundles.owner[reported & of_users[bundles.namespace]])
+        users = of_users(state.namespaces.names)
+        loaded = np.unique(bundles.owner[reported & users[bundles.namespace]])
         served = defaultdict[str, set[str]](set)
         for bundle in np.flatnonzero(reported).tolist():
             served[brokers.ids[bundles.owner[bundle]]].add(state.bundle_name(bundle))

@@ -14,7 +14,8 @@ from pulsar_advisor.model.configuration.resolved_settings import resolve_setting
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.planning.proposals.fitness import fit_part
-from pulsar_advisor.planning.questions.explain import SHOWN, Explanation, Kind, Link, explain
+from pulsar_advisor.planning.questions.explain import SHOWN, Explanation, Link, explain
+from pulsar_advisor.planning.questions.subject import Kind
 from pulsar_advisor.planning.requests.request import Request
 from states import QUARTERS, WHOLE, BrokerRow, BundleRow, cluster_state
 
