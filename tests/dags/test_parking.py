@@ -117,7 +117,7 @@ def test_a_run_that_a_shell_has_gone_on_with_occupies_no_worker_until_it_ends(
     assert fires(trigger, 100)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_ledger_that_can_not_be_read_keeps_the_run_parked(
     trigger: ParkedRunTrigger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -237,7 +237,7 @@ def test_the_address_of_an_oxia_may_stand_in_the_other_connection(monkeypatch: p
     assert options.metadata_store == OxiaConnection(url="oxia://o:6648/broker")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_testing_a_zookeeper_that_is_not_there_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     works, message = connect_zookeeper(monkeypatch, extra={"hosts": "127.0.0.1:1"}).test_connection()
     assert not works

@@ -53,7 +53,7 @@ def test_an_approved_plan_is_carried_out_and_verified_by_tasks_that_hand_on_ids_
     assert [key for key, value in values.items() if NAMESPACE in value or B1 in value] == []
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_gate_and_apply_link_to_report_plan_and_ledger(stages: Stages, run_dag: RunDag) -> None:
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
@@ -133,7 +133,7 @@ def test_a_goal_limits_what_if_settings_and_the_history_reach_recommend_one_argu
     ]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_dag_of_a_cluster_reaches_that_cluster_only(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None]
 ) -> None:
@@ -149,7 +149,7 @@ def test_the_dag_of_a_cluster_reaches_that_cluster_only(
     assert Root(stages.root.url, "demo").snapshots() == []
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_guard_and_pace_are_shown_approved_and_used(stages: Stages, run_dag: RunDag) -> None:
     run_dag("pulsar_rebalance", {"guard": True, "in_flight": 3, **FAST}, Answer("Approve"))
     assert "the cluster's own balancer is switched off during the run" in (last_request().body or "")
@@ -160,7 +160,7 @@ def test_guard_and_pace_are_shown_approved_and_used(stages: Stages, run_dag: Run
     ] * 2
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_run_whose_balancer_can_not_be_restored_is_verified_and_fails_the_dag_run(
     stages: Stages, run_dag: RunDag
 ) -> None:

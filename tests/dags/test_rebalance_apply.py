@@ -344,7 +344,7 @@ def test_a_first_try_says_that_it_holds_no_run_yet(monkeypatch: pytest.MonkeyPat
     assert (store["held"], pushed["held"]) == ([0, 0], [0, 0])
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_try_of_apply_that_ends_with_its_worker_is_followed_by_one_that_does_the_rest(
     stages: Stages, run_dag: RunDag
 ) -> None:
@@ -368,7 +368,7 @@ def test_a_try_of_apply_that_ends_with_its_worker_is_followed_by_one_that_does_t
     ]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_try_of_apply_whose_worker_ends_before_the_first_call_is_followed_by_one_that_does_it_all(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:

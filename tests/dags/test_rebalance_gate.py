@@ -86,7 +86,7 @@ def test_who_is_asked_again_sees_what_a_run_before_has_left(half_done: Stages, r
     assert "| step-001 |" not in body
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_an_unknown_digest_fails_without_asking_anybody(stages: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", {"digest": f"sha256:{'0' * 64}"})
     assert (state, tasks["plan_by_digest"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
@@ -117,7 +117,7 @@ def test_without_a_yes_nothing_is_written(
     "answer",
     [
         Answer("Approve", person="dag_test"),
-        pytest.param(Answer("Approve", person="DAG_TEST"), marks=pytest.mark.full),
+        pytest.param(Answer("Approve", person="DAG_TEST"), marks=pytest.mark.slow),
         Answer("Approve", person=None),
     ],
     ids=["by the proposer", "by the proposer in capitals", "by no user"],
@@ -182,7 +182,7 @@ def test_who_forgets_a_tick_is_asked_again_and_what_was_missing_is_recorded(unsu
     ]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_without_the_tick_nothing_is_written(unsure: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve", form=NOT_TICKED))
     assert (state, tasks["approve"], unsure.cluster.writes) == ("failed", "failed", [])
@@ -345,7 +345,7 @@ def test_only_what_airflow_vouches_for_since_the_dag_run_began_is_an_answer_at_i
         assert gate._approver_in({"dag_run": dag_run}, ledger, stages.plan) == ("bob" if answered else None)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_an_approval_given_before_the_run_does_not_answer_its_gate(stages: Stages, run_dag: RunDag) -> None:
     digest = stages.write_plan()
     with closing(stages.ledger()) as ledger:
@@ -402,7 +402,7 @@ def test_a_plan_exchanged_while_the_gate_waits_is_neither_approved_nor_carried_o
     assert stages.cluster.writes == []
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_splits_need_a_tick_of_their_own(stages: Stages, run_dag: RunDag) -> None:
     stages.plan = make_plan([split_step(1)])
     state, _ = run_dag("pulsar_rebalance", FAST, Answer("Approve", again={"allow_splits": True, "comment": "go"}))
@@ -474,7 +474,7 @@ def test_what_the_advisor_does_not_compute_is_not_even_proposed(stages: Stages, 
     assert (state, tasks["propose"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_without_approvers_named_anybody_may_be_asked(stages: Stages, run_dag: RunDag) -> None:
     run_dag("pulsar_rebalance", FAST, Answer("Reject"))
     request = last_request()

@@ -43,7 +43,7 @@ def test_a_run_that_went_wrong_is_taken_back_if_somebody_accepts_the_offer(half_
     assert half_done.cluster.writes == [Unload(NAMESPACE, LOWER, B2), Unload(NAMESPACE, LOWER, B1)]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_run_that_is_taken_back_and_leaves_the_balancer_off_has_it_restored(
     half_done: Stages, run_dag: RunDag
 ) -> None:
@@ -61,7 +61,7 @@ def test_a_run_that_is_taken_back_and_leaves_the_balancer_off_has_it_restored(
     assert tasks["undo.restore_guard"] == "failed", "it tried: here no broker answers it"
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_offer_to_undo_is_declined_by_default(half_done: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST | {"offer_undo_h": 1}, Answer("Approve"))
     assert (state, tasks["undo.approve"], tasks["undo.apply"]) == ("failed", "success", "skipped")
@@ -173,7 +173,7 @@ def test_an_undo_that_can_move_nothing_back_fails_and_is_not_offered(
         tasks.offered_undo("demo", reference, "pulsar_default", 1)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_nothing_is_offered_for_a_run_that_went_well(stages: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST | {"offer_undo_h": 1}, Answer("Approve"))
     assert (state, tasks["as_predicted"], tasks["undo.offer"]) == ("success", "success", "skipped")

@@ -362,7 +362,7 @@ def test_a_turn_that_ended_early_in_a_shell_goes_on_only_once_somebody_says_so(
     assert (state, states["roll"], restarted) == ("failed", "failed", [ORDER[0]])
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_try_of_a_roll_that_ends_with_its_worker_is_followed_by_one_that_does_the_rest(
     stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from pulsar_advisor_airflow.clusters import clusters
 pytestmark = pytest.mark.airflow
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_while_one_cluster_is_down_the_report_of_the_other_comes(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None]
 ) -> None:

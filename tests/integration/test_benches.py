@@ -16,7 +16,7 @@ from pulsar_advisor.stages.capture import run as capture
 from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import MANIFEST, Root
 
-pytestmark = [pytest.mark.spark, pytest.mark.full]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 REPOSITORY = Path(__file__).parents[2]
 BENCH = REPOSITORY / "bench"
