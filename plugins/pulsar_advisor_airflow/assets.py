@@ -1,8 +1,8 @@
 """The assets of each cluster, one per stage from snapshot to verification, which DAGs of your own may follow.
 
-Each event's extra names the data or the plan, and never contains the data itself. They have no URIs of
-their own, as a cluster that comes into a registry gets assets of other names: while one of another name has its URI,
-even of a DAG that is gone, Airflow leaves an asset inactive, and its tasks fail.
+Each event's extra names the data or the plan, and never contains the data itself. The assets have no URIs of their own,
+as a cluster that comes into a registry gets assets of other names: while one of another name has its URI, even of a DAG
+that is gone, Airflow leaves an asset inactive, and its tasks fail.
 """
 
 from __future__ import annotations

@@ -140,8 +140,9 @@ def cluster_of(dag: str) -> str:
     """The name of the cluster whose DAG has this id; empty for a DAG of none or of all clusters of a registry."""
     if not option("clusters"):
         return option("cluster")
+    name = dag.partition("__")[2]
     with suppress(UsageError):
-        return next((name for name in clusters() if dag.endswith(f"__{name}")), "")
+        return name if name in clusters() else ""
     return ""
 
 

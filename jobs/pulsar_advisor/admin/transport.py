@@ -301,9 +301,11 @@ class _Authorization(AuthBase):
 def _without_credentials(content: bytearray, authorization: str | None) -> bytearray:
     """An error without the credentials it answers: some proxies repeat a request's headers, and errors are shown."""
     secret = (authorization or "").partition(" ")[2].rstrip("=")
+    if len(secret) < _SHORTEST_SECRET:
+        return content
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         content = bytearray(msgspec.json.encode(msgspec.json.decode(content)))  # no escape hides a character
-    return content.replace(secret.encode(), b"***") if len(secret) >= _SHORTEST_SECRET else content
+    return content.replace(secret.encode(), b"***")
 
 
 class _AnyHostName(TimelyAdapter):

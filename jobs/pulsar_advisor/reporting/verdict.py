@@ -21,9 +21,8 @@ from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.trust import Trust
 
 _CHECKS_NAMED: Final = 3
-
-
 _CALM: Final = "Do nothing:", "Do nothing to ", "There is no load ", "No plan is worthwhile:"
+"""How headlines begin where nothing is wrong."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Verdict:
 
     @property
     def is_unsolved(self) -> bool:
-        """Whether no plan is advised although something is wrong, by the beginnings of headlines that say otherwise."""
+        """Whether no plan is advised although something is wrong."""
         return self.kind == "nothing" and not self.headline.startswith(_CALM)
 
 

@@ -115,8 +115,8 @@ def open_plan(root: Root, name: str) -> Plan:
 def find_plan(root: Root, digits: str) -> PlanReference:
     """The plan whose digest begins with these digits. Raises `PlanNotFound`, or `UsageError` for more than one."""
     wanted = digits.removeprefix("sha256:")
-    alike = [path for path in plan_files(root) if _digits(path).startswith(wanted[:_DIGITS_IN_FILE_NAME])]
-    alike = list(_with_digest(f"sha256:{wanted}", alike))
+    files = (path for path in plan_files(root) if _digits(path.name).startswith(wanted[:_DIGITS_IN_FILE_NAME]))
+    alike = list(_with_digest(f"sha256:{wanted}", files))
     if not alike:
         raise PlanNotFound(
             f"no plan of cluster '{root.cluster}' under {root.path} has a digest that begins with {wanted}: "
@@ -125,22 +125,23 @@ def find_plan(root: Root, digits: str) -> PlanReference:
     if len(alike) > 1:
         raise UsageError(
             f"{len(alike)} plans have a digest that begins with {wanted}: give more digits of "
-            f"{some_of([_digits(path) for path in alike])}"
+            f"{some_of([_digits(plan.file) for plan in alike])}"
         )
-    (path,) = alike
-    return PlanReference(path.parent.name.removeprefix("snapshot="), path.name, digest_of(read_plan(str(path))))
+    (found,) = alike
+    return found
 
 
-def _with_digest(prefix: str, files: Iterable[UPath]) -> Iterator[UPath]:
-    """The plans' own files whose content has a digest that begins so.
+def _with_digest(prefix: str, files: Iterable[UPath]) -> Iterator[PlanReference]:
+    """The plans in their own files whose digest begins so.
 
     Neither the name of a file nor its folder proves anything: whoever can write the root could have another plan
     approved in one's place, or leave copies so that none is found.
     """
     for path in files:
         plan = read_plan(str(path))
-        if digest_of(plan).startswith(prefix) and path.parent.name == f"snapshot={plan.snapshot}":
-            yield path
+        digest = digest_of(plan)
+        if digest.startswith(prefix) and path.parent.name == f"snapshot={plan.snapshot}":
+            yield PlanReference(plan.snapshot, path.name, digest)
 
 
 def read_recommendation(root: Root, snapshot: str) -> Recommendation:
@@ -164,6 +165,6 @@ def newest_recommendation(root: Root) -> Recommendation | None:
     return None if newest is None else read_recommendation(root, newest)
 
 
-def _digits(path: UPath) -> str:
+def _digits(file: str) -> str:
     """The digits in the name of a plan's file."""
-    return str(path.stem.rpartition("--")[2])
+    return file.removesuffix(".json").rpartition("--")[2]

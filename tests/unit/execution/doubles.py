@@ -50,7 +50,7 @@ class FakeTime:
         return self.ms + int(self.set_ahead_s * 1000)
 
     def pass_s(self, seconds: float) -> None:
-        assert seconds >= 0, "time doesn't go back, as nobody sleeps for less than nothing"
+        assert seconds >= 0, f"no sleep takes {seconds} s; to set the clock back, change ms"
         self.ms += max(round(seconds * 1000), seconds > 0)  # some time passes even in the shortest sleep
 
     @property

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.planning.proposals.proposal import Move
 
 
+LEAVE_OUT: Final = "the limits leave out"
 EXCLUDED: Final = "--exclude-broker or --exclude-namespace"
 
 
@@ -191,9 +192,6 @@ def _is_first(state: ClusterState, bundle: int, brokers: Sequence[str], limits: 
 def _ids(state: ClusterState, *rows: int) -> tuple[str, ...]:
     """The ids of brokers (rows); rows of none are below 0."""
     return tuple(state.brokers.ids[row] for row in rows if row >= 0)
-
-
-LEAVE_OUT: Final = "the limits leave out"
 
 
 def left_out_clause(left_out: Counter[str], proposed: int, noun: str, whose: str) -> str:

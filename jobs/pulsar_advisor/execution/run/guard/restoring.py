@@ -86,7 +86,7 @@ def restore(
     """As `_restore_once`; once more if the cluster can't be read, as one bad answer must not leave a setting off.
 
     But only while it `is_ours` to restore: a run may have begun meanwhile that needs it off. A setting that no guard
-    switches is left alone: nobody approved a call about it.
+    switches is left alone: no approval covers that call.
     """
     if switch.setting not in GUARDED:
         forged = f"{switch.setting} is left alone: no run switches it, so event {switch.event} of the ledger is forged"
