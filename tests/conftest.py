@@ -15,7 +15,7 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
     cases = Counter[str]()
     for item in items:
         sampled = item.get_closest_marker("sampled")
-        if sampled is not None and item.get_closest_marker("full") is None:
+        if sampled is not None and not any(map(item.get_closest_marker, ("slow", "full"))):
             test = item.nodeid.partition("[")[0]
             if cases[test] % sampled.kwargs["every"]:
                 item.add_marker(pytest.mark.slow)
