@@ -31,7 +31,7 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.kinds.goal import check_goal
-from pulsar_advisor.planning.kinds.registry import KINDS
+from pulsar_advisor.planning.kinds.registry import KINDS, plan_kind
 from pulsar_advisor.planning.proposals.configured import CONFIGURED
 from pulsar_advisor.planning.requests.request import ALL, Request, what_if
 from pulsar_advisor.shedding.registry import SHEDDERS
@@ -146,6 +146,13 @@ def _names_param(title: str, description: str, section: str) -> Param:
 # No roll: it waits for restarts between its turns, for which this form's DAG has no task.
 _KINDS = tuple(kind for kind in KINDS if not kind.in_order)
 
+
+def _takers(option: str) -> str:
+    """`drain, relieve and conform`: the plan kinds that take an option."""
+    *others, last = (kind.name for kind in _KINDS if option in kind.options)
+    return f"{', '.join(others)} and {last}"
+
+
 GOAL = {
     # Airflow's form treats an empty text as missing, so the choice of no goal is null.
     "goal": Param(
@@ -162,22 +169,26 @@ GOAL = {
         "One per line: broker id, or the beginning of its host name up to a dot",
         "What to recommend",
     ),
-    "goal_onto": _names_param(
-        "Only onto these brokers",
-        "For drain, relieve, balance and split; one per line. Empty: onto any",
+    "goal_bundles": _names_param(
+        "Bundles of the goal",
+        "For move; one per line: tenant/namespace/0x00000000_0x40000000, or a topic",
         "What to recommend",
     ),
-    "goal_to_percent": _percent_param(
-        "Usage to reach (%)", "For relieve, fill, balance and split. Empty: by the mean of all brokers"
+    "goal_onto": _names_param(
+        "Only onto these brokers",
+        f"For {_takers('onto')}; one per line. Empty (not for move): onto any",
+        "What to recommend",
     ),
+    "goal_to_percent": _percent_param("Usage to reach (%)", f"For {_takers('to')}. Empty: by the mean of all brokers"),
     "goal_ceiling_percent": _percent_param(
-        "Maximum usage of destinations (%)", "For drain, relieve and conform. Empty: the overload threshold"
+        "Maximum usage of destinations (%)", f"For {_takers('ceiling')}. Empty: the overload threshold"
     ),
 }
 
 GOAL_ARGUMENTS = (
     "--goal={{ params.goal or '' }}",
     "--brokers={{ (params.goal_brokers or []) | join(',') }}",
+    "{{ '--bundles=' ~ params.goal_bundles | join(',') if params.goal_bundles else '' }}",
     "{{ '--onto=' ~ params.goal_onto | join(',') if params.goal_onto else '' }}",
     "--to={{ '%d' % params.goal_to_percent if params.goal_to_percent else '' }}",
     "--ceiling={{ '%d' % params.goal_ceiling_percent if params.goal_ceiling_percent else '' }}",
@@ -348,13 +359,8 @@ ROLL_ARGUMENTS = (
 
 _FIELDS: Final = {**REBALANCE, **ROLL}
 _OF_STRATEGIES: Final = ("shedder", "placement", "splits", "unload_children", "max_splits")
-_NOT_OF: Final = {
-    "fill": ("goal_onto", "goal_ceiling_percent"),
-    "balance": ("goal_ceiling_percent",),
-    "split": ("goal_ceiling_percent",),
-    "conform": ("goal_onto",),
-}
-"""Fields about a goal that the verb of a plan kind has no option for."""
+_OPTIONAL: Final = {"onto": "goal_onto", "ceiling": "goal_ceiling_percent"}
+"""Fields about a goal, by the option of a plan kind's verb; the others are checked with the goal."""
 _DEFAULTS: Final = {name: field.value for name, field in _FIELDS.items()}
 """A copy, because Airflow writes the submitted values into the fields."""
 
@@ -382,11 +388,16 @@ def require_no_contradiction(params: Mapping[str, object]) -> None:
         _require_untouched(params, GOAL, "no goal is chosen")
     elif kind := params.get("goal"):
         _require_untouched(params, _OF_STRATEGIES, f"{kind} uses no strategy")
-        _require_untouched(params, _NOT_OF.get(str(kind), ()), f"{kind} takes none, as in a shell")
-        brokers = cast("list[str] | None", params["goal_brokers"]) or ()
+        takes = plan_kind(str(kind)).options
+        ignored = [field for option, field in _OPTIONAL.items() if option not in takes]
+        _require_untouched(params, ignored, f"{kind} takes none, as in a shell")
+        brokers, onto, bundles = (
+            tuple(cast("list[str] | None", params[field]) or ())
+            for field in ("goal_brokers", "goal_onto", "goal_bundles")
+        )
         percent = cast("float | None", params["goal_to_percent"])
         with as_airflow_errors():  # rather than after a capture
-            check_goal(Goal(str(kind), tuple(brokers), percent and percent / 100, None))
+            check_goal(Goal(str(kind), brokers, percent and percent / 100, None, onto, bundles))
     if not params["digest"] and params.get("what_if"):
         with as_airflow_errors():
             Request(what_if=what_if(cast("list[str]", params["what_if"])))

@@ -66,6 +66,12 @@ def test_a_whole_number_with_a_point_reaches_the_job_as_one() -> None:
     assert {"--max-unloads=10", "--max-splits=2", "--to=60", "--ceiling=70"} <= set(words)
 
 
+def test_the_bundles_of_a_goal_reach_the_job() -> None:
+    form = {name: field.value for name, field in REBALANCE.items()} | {"goal_bundles": ["t/n/0x0", "t/n/0x1"]}
+    words = [Environment().from_string(argument).render(params=form) for argument in GOAL_ARGUMENTS]
+    assert "--bundles=t/n/0x0,t/n/0x1" in words
+
+
 @pytest.mark.parametrize("names", [["olive "], ["olive", ""]])
 def test_an_approver_that_nobody_is_called_is_refused(names: list[str]) -> None:
     """Airflow's form keeps spaces and empty lines; no answer would be accepted."""
@@ -89,6 +95,8 @@ def test_an_approver_that_nobody_is_called_is_refused(names: list[str]) -> None:
         (REBALANCE, {"what_if": ["loadBalancerX=1"]}, "'loadBalancerX' is not a setting"),
         (REBALANCE, {"goal": "conform", "shedder": "OverloadShedder"}, "conform uses no strategy, .*'Shedder'"),
         (REBALANCE, {"goal": "split", "max_splits": 3}, "'Maximum number of splits'"),
+        (REBALANCE, {"goal": "move", "goal_bundles": ["t/n/0x0"]}, "move is onto exactly one broker; named: none"),
+        (REBALANCE, {"goal": "fill", "goal_brokers": ["a"], "goal_bundles": ["t/n/0x0"]}, "fill is about no bundle"),
         (REBALANCE, {"goal": "drain"}, "drain is about at least one broker"),
         (REBALANCE, {"goal": "drain", "goal_brokers": ["a"], "goal_to_percent": 60}, "drain has no target usage"),
         (ROLL, {"digest": "abcdef", "brokers": ["broker-1"]}, "'Brokers to restart, in this order'"),
@@ -124,6 +132,10 @@ def test_a_run_is_given_what_the_form_has_and_airflow_uses(
         (REBALANCE, {"digest": "abcdef", "undo": True, "goal_brokers": None, "in_flight": 4}),
         (REBALANCE, {"goal": "drain", "goal_brokers": ["broker-1"], "goal_onto": ["broker-2"]}),
         (REBALANCE, {"goal": "relieve", "goal_brokers": ["broker-1"], "goal_to_percent": 60}),
+        (
+            REBALANCE,
+            {"goal": "move", "goal_bundles": ["t/n/0x0"], "goal_onto": ["broker-1"], "goal_ceiling_percent": 70},
+        ),
         (ROLL, {"digest": "abcdef", "brokers": None}),
         (ROLL, {"brokers": ["broker-1"]}),
     ],

@@ -89,6 +89,7 @@ for verb in (
     goals.balance,
     goals.split,
     goals.conform,
+    goals.move,
     goals.restart_order,
     goals.scale,
     stages.report,

@@ -84,6 +84,16 @@ def conform(*, ceiling: Ceiling = None, making: Making = Making()) -> None:
     making.plan(Goal("conform", ceiling_ratio=_ratio(ceiling)))
 
 
+def move(
+    *bundle: Annotated[str, Parameter(help="Full name of a bundle, or a topic in it.")],
+    onto: Annotated[str, Parameter(help="Broker that takes them, named as for drain.")],
+    ceiling: Ceiling = None,
+    making: Making = Making(),
+) -> None:
+    """Make a plan that sends bundles to one broker, and say which may not go there."""
+    making.plan(Goal("move", (), None, _ratio(ceiling), (onto,), bundle))
+
+
 def restart_order(
     *, place: Place = Place(), snapshot: SnapshotId = LATEST, ceiling: Ceiling = None, json: Json = False
 ) -> None:

@@ -163,19 +163,24 @@ class GoalOptions:
     """No destination may end above this usage."""
     onto: str = ""
     """The only brokers that may take bundles, separated by commas; empty: every broker may."""
+    bundles: str = ""
+    """The bundles it is about, separated by commas."""
 
     def chosen(self) -> Goal | None:
         """The goal these options make, if any. Raises `UsageError` for a percentage that is none, and for other
         options without a goal."""
         if not self.goal:
             if self != GoalOptions():
-                raise UsageError("--brokers, --to, --ceiling and --onto are about a goal: name it with --goal")
+                raise UsageError(
+                    "--brokers, --bundles, --to, --ceiling and --onto are about a goal: name it with --goal"
+                )
             return None
-        brokers, onto = (
-            tuple(name.strip() for name in names.split(",") if name.strip()) for names in (self.brokers, self.onto)
+        brokers, onto, bundles = (
+            tuple(name.strip() for name in names.split(",") if name.strip())
+            for names in (self.brokers, self.onto, self.bundles)
         )
         to, ceiling = (ratio(text) if text else None for text in (self.to, self.ceiling))
-        return Goal(self.goal, brokers, to, ceiling, onto)
+        return Goal(self.goal, brokers, to, ceiling, onto, bundles)
 
 
 @Parameter(name="*")

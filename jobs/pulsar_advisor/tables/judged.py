@@ -26,6 +26,7 @@ from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.proposals.limits import check_namespaces
+from pulsar_advisor.planning.questions.subject import Subject
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.requests.what_if import assumptions, with_what_if
 from pulsar_advisor.storage.files import read_file, sha256_hex
@@ -40,9 +41,9 @@ _log = logging.getLogger(__name__)
 
 
 def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
-    """The request with the cluster's own strategies resolved to names, and the goal's brokers to their ids.
+    """The request with the cluster's own strategies resolved to names, and the goal's brokers and bundles.
 
-    Raises `UsageError` for a broker, namespace or tenant that the snapshot doesn't have.
+    Raises `UsageError` for a broker, bundle, namespace or tenant that the snapshot doesn't have.
     """
     manifest = read_manifest(root, snapshot)
     settings = settings_of(root, snapshot, request.what_if).values
@@ -57,7 +58,12 @@ def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
     request = replace(request, limits=limits)
     if request.goal is None:
         return request.resolved(configured_of(manifest.load_manager, settings))
-    return replace(request, goal=resolved_goal(request.goal, broker_ids, settings.overloaded_ratio))
+    goal = resolved_goal(request.goal, broker_ids, settings.overloaded_ratio)
+    if goal.bundles:
+        state = _read_once(root.url, root.cluster, snapshot, request.view, inputs_of(root, snapshot).validation_sha256)
+        names = {Subject.of(state, "bundle", name).name for name in goal.bundles}
+        goal = replace(goal, bundles=tuple(sorted(names)))
+    return replace(request, goal=goal)
 
 
 def _namespaces(root: Root, snapshot: str) -> frozenset[str]:

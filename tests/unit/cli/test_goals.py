@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.cli import app, exit_code
+from pulsar_advisor.cli import app, exit_code, goals
 from pulsar_advisor.cli.options import GoalOptions
 from pulsar_advisor.cli.rendering import restart_lines, scale_lines
 from pulsar_advisor.cli.stages import Making
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.registry import KINDS
+from pulsar_advisor.model.plans.goal import ROLL, Goal
+from pulsar_advisor.planning.kinds.registry import KINDS, Kind
 from pulsar_advisor.planning.kinds.restarting import Restart
 from pulsar_advisor.planning.questions.restart_order import RestartOrder
 from pulsar_advisor.planning.questions.scale import Machine, Scale, Size
@@ -29,6 +30,12 @@ def test_a_plan_kind_has_a_verb(kind: str) -> None:
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_a_plan_kind_has_a_section_of_the_page(kind: str) -> None:
     assert f"\n## {kind}\n" in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.name != ROLL], ids=lambda kind: kind.name)
+def test_a_verb_takes_the_options_of_its_kind(kind: Kind) -> None:
+    parameters = signature(getattr(goals, kind.name)).parameters
+    assert parameters.keys() & {"to", "onto", "ceiling"} == {*kind.options}
 
 
 @pytest.fixture
@@ -51,6 +58,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
         ("balance --to 55%", Goal("balance", (), 0.55)),
         ("split --to 55%", Goal("split", (), 0.55)),
         ("conform", Goal("conform")),
+        ("move t/n/0x0 --onto broker-1", Goal("move", (), None, None, ("broker-1",), ("t/n/0x0",))),
         ("drain broker-3 --onto broker-1 --onto broker-2", Goal("drain", ("broker-3",), onto=("broker-1", "broker-2"))),
     ],
 )
@@ -81,6 +89,7 @@ def test_a_form_fills_the_options_of_a_job() -> None:
     filled = GoalOptions(goal="relieve", brokers="broker-1:8080", to="60", ceiling="")
     assert filled.chosen() == Goal("relieve", ("broker-1:8080",), 0.6)
     assert GoalOptions(goal="drain", brokers="b1, b2").chosen() == Goal("drain", ("b1", "b2"))
+    assert GoalOptions(goal="move", onto="b", bundles="x, y").chosen() == Goal("move", onto=("b",), bundles=("x", "y"))
     assert GoalOptions(goal="drain", brokers="b1", onto="b2,b3").chosen() == Goal("drain", ("b1",), onto=("b2", "b3"))
 
 

@@ -23,7 +23,7 @@ def never(*_: Any) -> None:
         ("recommend", ["--max-unloads=10.5"], "--max-unloads '10.5' is not a whole number"),
         ("recommend", ["--seed=1", "--seed=2"], "Parameter --seed specified multiple times."),
         ("recommend", ["--set=loadBalancerX=1"], "'loadBalancerX' is not a setting that affects recommendations"),
-        ("recommend", ["--brokers=a"], "--brokers, --to, --ceiling and --onto are about a goal: name it with --goal"),
+        ("recommend", ["--brokers=a"], "--brokers, --bundles, --to, --ceiling and --onto are about a goal: name"),
         ("simulate", ["--cycles=x"], "--cycles 'x' is not a whole number"),
     ],
 )

@@ -13,7 +13,7 @@ ROLL: Final = "roll"
 
 @dataclass(frozen=True)
 class Goal:
-    """A plan kind, the brokers it is about, and the usages (0..1) it is to respect."""
+    """A plan kind, the brokers or bundles it is about, and the usages (0..1) it is to respect."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}  # as a part of a plan
 
@@ -27,10 +27,14 @@ class Goal:
     """No destination is to end above this usage; in a plan never None."""
     onto: tuple[str, ...] = ()
     """The only brokers that may take bundles, like `brokers`; empty: every broker."""
+    bundles: tuple[str, ...] = ()
+    """As the operator names them; in a plan their full names, sorted."""
 
     @property
     def title(self) -> str:
-        """`drain broker-3:8080`; `roll 3 brokers, broker-2:8080 first`."""
+        """`drain broker-3:8080`; `roll 3 brokers, broker-2:8080 first`; `move t/n/0x..._0x... onto broker-3:8080`."""
         if self.kind == ROLL:
             return f"{self.kind} {count(len(self.brokers), 'broker')}, {self.brokers[0]} first"
+        if self.bundles:
+            return f"{self.kind} {some_of(self.bundles)} onto {some_of(self.onto)}"
         return f"{self.kind} {some_of(self.brokers)}".rstrip()

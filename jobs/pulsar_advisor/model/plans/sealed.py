@@ -58,6 +58,8 @@ def _document(plan: Plan) -> Json:
     document = plan.model_dump(mode="json", exclude_unset=True)
     if plan.schema_name not in _WITH_ALL_BOUNDARIES:
         document["boundaries"] = _boundaries_taken_out(document["steps"])
+    if (goal := document.get("goal")) and not goal["bundles"]:
+        del goal["bundles"]
     return {"schema": document.pop("schema_name"), **document}
 
 

@@ -118,7 +118,7 @@ def proposal(
     wave = room.wave_numbers([(answer.bundle, answer.place.broker) for answer in moving])
     in_order = [moving[position] for position in sorted(range(len(moving)), key=lambda each: (wave[each], each))]
     moves = [_move(goal, room, answer) for answer in in_order]
-    moves += [_obstructed(goal, room, answer) for answer in answers if answer.outcome in _OBSTRUCTED]
+    moves += [_obstructed(goal, room, answer) for answer in answers if _should_move(goal, answer)]
     counts = Counter(answer.outcome for answer in answers)
     return Proposal(
         shedder=goal.kind,
@@ -146,6 +146,12 @@ def proposal(
 
 
 _OBSTRUCTED: Final = (BundleOutcome.UNFIT, BundleOutcome.NOT_ALLOWED, BundleOutcome.NO_ROOM)
+_LEFT_ALONE: Final = (BundleOutcome.NO_TOPICS, BundleOutcome.PULSARS_OWN, BundleOutcome.EXCLUDED)
+
+
+def _should_move(goal: Goal, answer: Answer) -> bool:
+    """Whether a bundle that stays should move: one that the goal names, also where no kind would choose it."""
+    return answer.outcome in _OBSTRUCTED or (bool(goal.bundles) and answer.outcome in _LEFT_ALONE)
 
 
 def clients(room: Room, bundle: int) -> int:
@@ -174,9 +180,11 @@ def _obstructed(goal: Goal, room: Room, answer: Answer) -> Move:
             f"there is no room: the least used broker allowed might reach {answer.place.usage_ratio:.1%}, above the "
             f"ceiling of {answer.ceiling_ratio:.1%}"
         )
+    elif answer.outcome is BundleOutcome.NOT_ALLOWED and goal.bundles:
+        obstacle = f"it may not go to {why_not_to(room, answer.bundle, *room.rows_of(goal.onto))}"
     elif answer.outcome is BundleOutcome.NOT_ALLOWED:
         obstacle = f"no other broker is allowed: {why_nowhere(room, answer.bundle)}"
-    elif not np.isfinite(room.state.bundles.traffic[answer.bundle]).all():
+    elif answer.outcome is BundleOutcome.UNFIT and not np.isfinite(room.state.bundles.traffic[answer.bundle]).all():
         obstacle = "its figures are not numbers"
     return _wish(room, answer.bundle, goal.title, obstacle=obstacle)
 

@@ -18,7 +18,12 @@ def check_goal(goal: Goal) -> None:
     if not fits[kind.brokers]:
         wanted = {"none": "no broker", "one": "exactly one broker", "some": "at least one broker"}
         raise UsageError(f"{goal.kind} is about {wanted[kind.brokers]}; named: {some_of(goal.brokers) or 'none'}")
-    if goal.target_ratio is not None and not kind.has_target:
+    if bool(goal.bundles) != kind.of_bundles:
+        number = "at least one bundle" if kind.of_bundles else "no bundle"
+        raise UsageError(f"{goal.kind} is about {number}; named: {some_of(goal.bundles) or 'none'}")
+    if kind.of_bundles and len(goal.onto) != 1:
+        raise UsageError(f"{goal.kind} is onto exactly one broker; named: {some_of(goal.onto) or 'none'}")
+    if goal.target_ratio is not None and "to" not in kind.options:
         raise UsageError(f"{goal.kind} has no target usage: leave it out")
     for option, ratio in (("--to", goal.target_ratio), ("--ceiling", goal.ceiling_ratio)):
         if ratio is not None:

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.planning.kinds.registry import plan_kind
 
 GoalOutcome = Literal["reached", "perhaps", "in part", "missed"]
 """perhaps: at the likely usage, but not at the worse end of its range."""
@@ -65,8 +66,8 @@ def _is_reached(plan: Plan, goal: Goal) -> bool:
         return False
     if goal.kind == "drain" and not moves and figures.get("may_have_arrived", 0):
         return False  # with moves, `apply` looks after them
-    if goal.kind in ("drain", "roll", "conform"):
-        return not figures.get("excluded", 0) and not figures.get("against_afterwards", 0)
+    if "to" not in plan_kind(goal.kind).options:
+        return not any(figures.get(left) for left in ("excluded", "against_afterwards", "unowned"))
     usage, target = figures.get("usage_ratio_after", figures.get("usage_ratio")), figures.get("target_ratio")
     if usage is None or target is None:
         return False

@@ -24,8 +24,10 @@ class Kind(Strategy):
     first_release: str = ""
     brokers: Literal["none", "one", "some"]
     """How many brokers it is about."""
-    has_target: bool = False
-    """Whether it brings those brokers to a usage that the operator may choose."""
+    of_bundles: bool = False
+    """Whether it is about bundles, which one broker (`onto`) is to take."""
+    options: tuple[Literal["to", "onto", "ceiling"], ...] = ()
+    """What else the operator may choose: the usage to reach, the brokers that take bundles, and what they may use."""
     in_order: bool = False
     """Whether the order of its brokers matters."""
 
@@ -36,6 +38,7 @@ KINDS: Final = (
         module="pulsar_advisor.planning.kinds.drain",
         summary="Moves every bundle off brokers that are to be stopped.",
         brokers="some",
+        options=("onto", "ceiling"),
     ),
     Kind(
         name="roll",
@@ -43,40 +46,50 @@ KINDS: Final = (
         summary="Drains brokers one after the other, each for its restart.",
         brokers="some",
         in_order=True,
+        options=("ceiling",),
     ),
     Kind(
         name="relieve",
         module="pulsar_advisor.planning.kinds.relieve",
         summary="Brings one broker down to a usage and disturbs the fewest clients.",
         brokers="one",
-        has_target=True,
+        options=("to", "onto", "ceiling"),
     ),
     Kind(
         name="fill",
         module="pulsar_advisor.planning.kinds.fill",
         summary="Gives new or idle brokers their share of the load.",
         brokers="some",
-        has_target=True,
+        options=("to",),
     ),
     Kind(
         name="balance",
         module="pulsar_advisor.planning.kinds.balance",
         summary="Brings every broker within a usage with the fewest bundles moved.",
         brokers="none",
-        has_target=True,
+        options=("to", "onto"),
     ),
     Kind(
         name="split",
         module="pulsar_advisor.planning.kinds.split",
         summary="Splits the bundles that keep a usage out of reach, and moves their parts.",
         brokers="none",
-        has_target=True,
+        options=("to", "onto"),
     ),
     Kind(
         name="conform",
         module="pulsar_advisor.planning.kinds.conform",
         summary="Moves bundles off brokers that their isolation policy or anti-affinity group forbids.",
         brokers="none",
+        options=("ceiling",),
+    ),
+    Kind(
+        name="move",
+        module="pulsar_advisor.planning.kinds.move",
+        summary="Sends the bundles that it names to one broker.",
+        brokers="none",
+        of_bundles=True,
+        options=("onto", "ceiling"),
     ),
 )
 
