@@ -354,7 +354,7 @@ def forecast(usage: dict[str, float | None]) -> Forecast:
 
 def make_plan(steps: Iterable[Step], **changes: object) -> Plan:
     return Plan(
-        schema_name="pulsar-advisor/plan/5",
+        schema_name=Plan.SCHEMA,
         cluster="demo",
         identity=Identity(cluster_name="live", broker_ids=(B1, B2, B3)),
         snapshot=SNAPSHOT,

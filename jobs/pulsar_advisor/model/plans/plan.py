@@ -173,7 +173,7 @@ class PlanDecision(_Part):
 class Plan(_Part):
     """Ordered steps, what each expects and predicts, and a digest (`docs/formats.md`, Plan)."""
 
-    SCHEMA: ClassVar = "pulsar-advisor/plan/5"
+    SCHEMA: ClassVar[Schema] = "pulsar-advisor/plan/5"
 
     schema_name: Schema
     cluster: str

@@ -61,7 +61,7 @@ def build_plan(
     # A kind says in a clause why it does nothing, a shedder in a sentence.
     why_limited = "; ".join(left_out) if request.goal else " ".join(sentences)
     return Plan(
-        schema_name="pulsar-advisor/plan/5",
+        schema_name=Plan.SCHEMA,
         cluster=state.cluster,
         identity=Identity(cluster_name=state.cluster_name, broker_ids=state.brokers.ids),
         snapshot=state.snapshot,
