@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from opentelemetry.metrics import Instrument
 from opentelemetry.sdk.metrics.export import Histogram, InMemoryMetricReader
 
 from pulsar_advisor.cli.output import CHANGES_PROPOSED, GOAL_NOT_REACHED
@@ -35,7 +36,9 @@ def emitted(measured: InMemoryMetricReader) -> dict[str, set[str]]:
     data = measured.get_metrics_data()
     assert data is not None
     series: dict[str, set[str]] = {}
-    for metric in data.resource_metrics[0].scope_metrics[0].metrics:
+    metrics = data.resource_metrics[0].scope_metrics[0].metrics
+    assert len(metrics) == sum(isinstance(value, Instrument) for value in vars(telemetry).values())
+    for metric in metrics:
         base = metric.name.replace(".", "_") + {"s": "_seconds"}.get(metric.unit or "", "")
         attributes = metric.data.data_points[0].attributes or {}
         labels = {attribute.replace(".", "_") for attribute in attributes}
