@@ -28,6 +28,15 @@ _METRICS: Final = {
 _THOUSANDTHS: Final = "decimal(28, 3)"
 _COUNTED: Final = {"consumerCount": "consumers", "producerCount": "producers", "topicCount": "topics"}
 
+_OF_RECORD: Final = {
+    "web_service_url": "webServiceUrl",
+    "version": "brokerVersionString",
+    "load_manager_class_name": "loadManagerClassName",
+    "persistent_topics_enabled": "persistentTopicsEnabled",
+    "non_persistent_topics_enabled": "nonPersistentTopicsEnabled",
+}
+"""What a broker's node says about the broker itself, for every load manager: column to field."""
+
 OF_BROKER: Final = (
     "report_source",
     "report_updated_at_ms",
@@ -35,9 +44,7 @@ OF_BROKER: Final = (
     "report_written_at_ms",
     "report_writes",
     "start_timestamp_ms",
-    "web_service_url",
-    "version",
-    "load_manager_class_name",
+    *_OF_RECORD,
     *(f"{resource}_{side}" for resource in RESOURCES.values() for side in ("usage", "limit")),
     "weighted_max_ema_ratio",
     "msg_throughput_ema_bytes_per_s",
@@ -47,8 +54,6 @@ OF_BROKER: Final = (
     "bundles",
     "producers",
     "consumers",
-    "persistent_topics_enabled",
-    "non_persistent_topics_enabled",
 )
 """Fields of a report that are columns of the table `brokers`, with the same types."""
 
@@ -146,14 +151,7 @@ def _written_reports(raw: RawTables) -> DataFrame:
 
 
 def _of_record(document: Column) -> dict[str, Column]:
-    """What a broker's node says about the broker itself, for every load manager."""
-    return {
-        "web_service_url": document["webServiceUrl"],
-        "version": document["brokerVersionString"],
-        "load_manager_class_name": document["loadManagerClassName"],
-        "persistent_topics_enabled": document["persistentTopicsEnabled"],
-        "non_persistent_topics_enabled": document["nonPersistentTopicsEnabled"],
-    }
+    return {name: document[field] for name, field in _OF_RECORD.items()}
 
 
 def _rebuilt_reports(raw: RawTables, without_topics: Sequence[str]) -> DataFrame:
@@ -254,17 +252,7 @@ def _published_reports(raw: RawTables, rebuilt: DataFrame, earlier_brokers: Data
     listed = _last_published(raw["top_bundles"]).where("last.document is not null")
     stats = listed.select("broker", sf.lit(True).alias("has_top")).join(top, "broker", "left")
     load, other = sf.col("load.document"), sf.col("report")
-    kept = (
-        "start_timestamp_ms",
-        "web_service_url",
-        "version",
-        "load_manager_class_name",
-        "consumers",
-        "producers",
-        "persistent_topics_enabled",
-        "non_persistent_topics_enabled",
-        "listed",
-    )
+    kept = ("start_timestamp_ms", *_OF_RECORD, "consumers", "producers", "listed")
     fields = {
         "report_read_at_ms": sf.col("load.readAt"),
         "report_updated_at_ms": load["updatedAt"],
