@@ -14,6 +14,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.storage.files import sha256_hex, write_file
@@ -94,3 +95,16 @@ def test_limits_that_name_what_the_snapshot_does_not_have_are_refused(limit: str
     assert getattr(resolved("telemetry", "retail/payments").limits, limit) == ("telemetry", "retail/payments")
     with pytest.raises(UsageError, match="'retail/payment'; the nearest is 'retail/payments'"):
         resolved("telemetry", "retail/payment")
+
+
+def test_a_bundle_of_a_goal_is_named_in_full_or_by_a_topic_and_counts_once() -> None:
+    def bundles(*names: str) -> tuple[str, ...]:
+        goal = Goal("move", onto=("broker-1",), bundles=names)
+        found = judged.resolved_request(EARLIER, "20261122T093126Z", Request(goal=goal)).goal
+        assert found is not None
+        return found.bundles
+
+    bundle = "retail/payments/0x00000000_0x40000000"
+    assert bundles("persistent://retail/payments/ledger-533", bundle) == (bundle,)
+    with pytest.raises(UsageError, match=f"no bundle '{bundle}0'; the nearest is '{bundle}'"):
+        bundles(f"{bundle}0")
