@@ -4,25 +4,17 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.plans.plan import Plan, Schema
 from pulsar_advisor.model.plans.sealed import digest_of, dump_plan, file_name, load_plan, seal, sealed_before
 from unit.execution.doubles import make_plan, unload_step
 
-EARLIER = tuple(
-    Path(__file__).parents[3] / "data/plans" / name
-    for name in (
-        "without-checks.json",
-        "without-goal.json",
-        "boundaries-in-steps.json",
-        "without-range-of-the-busiest.json",
-        "boundaries-once.json",
-    )
-)
+EARLIER = tuple(sorted((Path(__file__).parents[3] / "data" / "plans").glob("*.json")))
 """Plans that `recommend` wrote before plans named the checks that a step rests on, before they had a goal, before
 they had each list of boundaries once, and before they had the busiest broker's range: with all lists and then, the
 plan of 309bd7e3 for the recorded Modular cluster, with each once."""
@@ -37,6 +29,11 @@ def sealed(document: dict[str, Any]) -> bytes:
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
     document = {**content, "digest": f"sha256:{hashlib.sha256(canonical).hexdigest()}"}
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def test_every_version_that_is_read_has_a_file() -> None:
+    found = {json.loads(file.read_bytes())["schema"] for file in EARLIER}
+    assert found == {*get_args(Schema)} - {Plan.SCHEMA}
 
 
 def test_a_plan_reads_back_as_it_was_written() -> None:
