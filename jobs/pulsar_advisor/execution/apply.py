@@ -35,7 +35,7 @@ from pulsar_advisor.execution.run.guard.guard import Guard
 from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.health import check_guard
-from pulsar_advisor.execution.run.ongoing_run import Drift, OngoingRun, Stop
+from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.execution.run.parking import Parked, ParkedRun
 from pulsar_advisor.execution.run.preconditions import LEDGER_CLOCK_TOLERANCE_S, foreign, no_destination
@@ -49,7 +49,6 @@ from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
 HOLDER_POLL_S: Final = 5.0
 SETTLE_MARGIN_S: Final = 30
 """Extra time beyond `namespaceBundleUnloadingTimeoutMs` that a broker gets for a call it never answered."""
-_AFTER_A_DRIFT: Final = "make a new plan, or have this one approved with --on-drift skip to leave such steps out"
 
 
 @dataclass(frozen=True)
@@ -252,7 +251,7 @@ def _ended(run: OngoingRun) -> EndOfRun:
     noted = "".join(f"; {note}" for note in guard.notes) if guard else ""
     nothing_left = "" if confirmed == len(records) or is_left(records) else ", and none is left to send"
     is_turn = run.options.turns_before is not None
-    to_do = f"; {_AFTER_A_DRIFT}" if isinstance(cause, Drift) and not is_turn else ""
+    to_do = f"; {cause.to_do}" if isinstance(cause, Stop) and cause.to_do and not is_turn else ""
     counted = f"{confirmed} of {len(records)} steps confirmed{nothing_left}{why}{to_do}{noted}"
     # A turn that was cut short has given the balancer back, even if that was after its last move: the roll stops.
     if confirmed == len(records) and (cause is None or not is_turn):

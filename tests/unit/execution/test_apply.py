@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+
 import pytest
 
 from pulsar_advisor.documents.document import as_json
@@ -11,7 +14,7 @@ from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.plans.sealed import digest_of
-from unit.execution.actors import BOB, approved, carried_out, killed_at_work, kinds, run, states
+from unit.execution.actors import ANY_THROTTLE, BOB, approved, carried_out, killed_at_work, kinds, run, states
 from unit.execution.doubles import (
     B1,
     B2,
@@ -24,6 +27,7 @@ from unit.execution.doubles import (
     UPPER,
     UPPER_BUNDLE,
     FakeCluster,
+    Killed,
     make_plan,
     split_step,
     unload_step,
@@ -260,6 +264,33 @@ def test_a_run_ends_when_its_error_budget_is_spent(
     cluster.lands_on = lambda unload: unload.destination if unload.namespace == "shop/b" else None
     result = carried_out(ledger, cluster, first, second, third, error_budget=budget)
     assert [step.state for step in result.steps[1:]] == expected
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_no_further_process_goes_beyond_the_error_budget_until_a_larger_one_is_approved(
+    ledger: Ledger, cluster: FakeCluster, dies: bool
+) -> None:
+    steps = [MOVE, unload_step(2, UPPER), unload_step(3, UPPER, destination=B3)]
+    plan = approved(ledger, make_plan(steps), throttle=replace(ANY_THROTTLE, error_budget=0))
+    cluster.lands_on = lambda unload: B2 if unload.bundle == LOWER else None
+
+    def told(line: str) -> None:
+        if dies and "failed" in line:
+            raise Killed
+
+    with suppress(Killed):
+        run(plan, ledger, cluster, error_budget=0, progress=told)
+    sent = len(cluster.writes)
+    result = run(plan, ledger, cluster, error_budget=0, resume=True, wait_for_holder=True)
+    assert (result.exit_code, len(cluster.writes)) == (5, sent)
+    assert "1 step failed, and the error budget is 0; the last: the bundle is on " in result.sentence
+    approved(ledger, plan)
+    cluster.lands_on = lambda unload: unload.destination
+    assert [step.state for step in run(plan, ledger, cluster, resume=True).steps] == [
+        "confirmed",
+        "failed",
+        "confirmed",
+    ]
 
 
 def test_a_migration_of_the_metadata_store_stops_the_run_between_steps(ledger: Ledger, cluster: FakeCluster) -> None:

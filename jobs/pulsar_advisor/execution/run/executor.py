@@ -18,7 +18,7 @@ from pulsar_advisor.execution.run import pace
 from pulsar_advisor.execution.run.health import check_approval, check_guard, check_health
 from pulsar_advisor.execution.run.observe import reported_late
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
-from pulsar_advisor.execution.run.outcomes import drifted, had_no_effect, leave_out
+from pulsar_advisor.execution.run.outcomes import check_error_budget, drifted, had_no_effect, leave_out
 from pulsar_advisor.execution.run.pace import Pace
 from pulsar_advisor.execution.run.parking import Parked, Parking
 from pulsar_advisor.execution.run.preconditions import Found, differences, overload
@@ -41,6 +41,7 @@ def carry_out(run: OngoingRun) -> None:
     steps = run.plan.executable_steps
     needed = pace.prerequisites(steps)
     without_effect = _settle_all(run, steps)
+    check_error_budget(run)
     waited = run.options.waited
     _await_canary_hold(run, steps)
     _count_unloads_before(run)

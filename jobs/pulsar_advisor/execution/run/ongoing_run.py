@@ -25,9 +25,20 @@ from pulsar_advisor.model.plans.plan import Plan, Step
 class Stop(Exception):
     """The run must end here; the message gives the reason."""
 
+    to_do = ""
+    """What to do where going on would end in the same way."""
+
 
 class Drift(Stop):
     """The cluster is not as a step expects, and such a step ends the run."""
+
+    to_do = "make a new plan, or have this one approved with --on-drift skip to leave such steps out"
+
+
+class BudgetSpent(Stop):
+    """More steps failed than was approved."""
+
+    to_do = "make a new plan, or have this one approved with a larger --error-budget"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import NoReturn
 from pulsar_advisor.documents.runs import StepState
 from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.ledger.tables import StepRecord
-from pulsar_advisor.execution.run.ongoing_run import Drift, OngoingRun, Stop
+from pulsar_advisor.execution.run.ongoing_run import BudgetSpent, Drift, OngoingRun, Stop
 from pulsar_advisor.execution.run.preconditions import leaves_destination
 from pulsar_advisor.model.plans.plan import Step
 from pulsar_advisor.model.text.some_of import count
@@ -25,12 +25,18 @@ def failed(run: OngoingRun, step: Step, why: str) -> None:
     _conclude(run, step, "failed", why)
     run.signs.troubles.append(f"{step.id} failed")
     run.progress(f"{step.id}: failed, {why}")
-    failures = sum(record.state == "failed" for record in run.held.steps().values())
     if first:
         raise Stop(f"the first step, {step.id}, failed: {why}")
-    if failures > run.throttle.error_budget:
-        raise Stop(
-            f"{count(failures, 'step')} failed, and the error budget is {run.throttle.error_budget}; the last: {why}"
+    check_error_budget(run)
+
+
+def check_error_budget(run: OngoingRun) -> None:
+    """Raises `BudgetSpent` if more steps failed than was approved, in any process of the run."""
+    failures = [record for record in run.held.steps().values() if record.state == "failed"]
+    if len(failures) > (budget := run.throttle.error_budget):
+        last = max(failures, key=lambda record: record.ended_at_ms or 0)
+        raise BudgetSpent(
+            f"{count(len(failures), 'step')} failed, and the error budget is {budget}; the last: {last.observation}"
         )
 
 
