@@ -23,7 +23,7 @@ from pulsar_advisor.model.cluster.snapshot_id import day_of, midnight, snapshot_
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.stages.moments import folded_moments, last_seen, normalized_moment
+from pulsar_advisor.stages.moments import folded_moments, knows_policies, last_seen, normalized_moment
 from pulsar_advisor.stages.seal import is_sealed_elsewhere, seal_day, why_no_sealed_day
 from pulsar_advisor.storage.history import day_if_any, day_path, first_after, folded_days, last_before
 from pulsar_advisor.storage.lease import Held, held
@@ -243,7 +243,11 @@ def _moments(
     if these can't be read.
     """
     folded = () if before is None else before.snapshots
-    kept = {one.id for one in folded if one.id not in manifests or (is_whole and one == seen[one.id])}
+    kept = {
+        one.id
+        for one in folded
+        if one.id not in manifests or (is_whole and one == seen[one.id] and knows_policies(manifests[one.id]))
+    }
     of_day = iter(()) if before is None or not kept else _of_folded(root, before, kept)
     for snapshot in sorted(seen):
         yield next(of_day) if snapshot in kept else normalized_moment(root, manifests[snapshot])

@@ -96,8 +96,12 @@ def normalized_moment(root: Root, manifest: Manifest) -> Moment:
         settings_of(root, snapshot, {}).values,
         rows("brokers", *BROKER_COLUMNS.values(), view=view),
         rows("bundles", *BUNDLE_COLUMNS, view=view),
-        # Policies that couldn't be read would look as if somebody had removed them.
-        UNKNOWN
-        if "isolation_policies" in manifest.unread_surfaces
-        else policies_of(rows("namespaces", *NAMESPACE_COLUMNS), rows("policies", *ISOLATION_COLUMNS)),
+        policies_of(rows("namespaces", *NAMESPACE_COLUMNS), rows("policies", *ISOLATION_COLUMNS))
+        if knows_policies(manifest)
+        else UNKNOWN,
     )
+
+
+def knows_policies(manifest: Manifest) -> bool:
+    """Whether policies could be read; if not, they would look as if somebody had removed them."""
+    return "isolation_policies" not in manifest.unread_surfaces

@@ -118,6 +118,22 @@ def test_policies_are_read_from_the_tables_and_a_change_is_an_event(tmp_path: Pa
     assert '"secondary":["b.*"]' in event["after"]
 
 
+def test_a_late_snapshot_does_not_make_policies_known_that_were_not(tmp_path: Path) -> None:
+    def at(folder: Path, id: str, primary: str | None) -> Root:
+        known = {"position": 0, "name": "shop", "namespaces": ["t/.*"], "primary": [primary], "secondary": []}
+        missing = Missing(surface="isolation_policies", broker=None, reason="refused")
+        manifest = {} if primary else {"missing": [missing]}
+        return written(folder, manifest, snapshot=id, brokers=[broker("a:8080")], policies=[known] if primary else [])
+
+    late, whole = tmp_path / "late", tmp_path / "whole"
+    for folder, order in ((late, (MORNING, EVENING, NOON)), (whole, (MORNING, NOON, EVENING))):
+        for id in order:
+            root = at(folder, id, {MORNING: "a.*", NOON: "b.*", EVENING: None}[id])
+            if folder == late or id == EVENING:
+                day = fold(root, DAY)
+        assert [event["t"] for event in day_table(root, day, "events").to_pylist()] == [1]
+
+
 def test_a_snapshot_is_fit_only_if_it_was_validated_and_passed(tmp_path: Path) -> None:
     root = snapshot_of_one_bundle(tmp_path, MORNING)
     snapshot_of_one_bundle(tmp_path, NOON)
