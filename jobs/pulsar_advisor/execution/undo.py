@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
+from pulsar_advisor.execution.ledger.plans import readable_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
@@ -53,6 +54,32 @@ def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
     if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
         raise Refused(reason)
     return undo_plan(plan, records, ledger, cluster)
+
+
+def require_takes_back(plan: Plan, ledger: Ledger) -> None:
+    """Raise `Refused` unless each step of an undo plan takes a bundle, or a part of one, back to where the ledger's
+    confirmed steps had it from.
+    """
+    undoes = str(plan.memory.get("undoes"))
+    carried_out = readable_plan(ledger, undoes)
+    moved: list[Step] = []
+    if carried_out is not None and carried_out.identity == plan.identity:
+        moved = _moved(carried_out, _attempted(ledger, runs_of_plan(ledger, undoes)))
+    origins: dict[str, str] = {}
+    for move in moved:
+        origins.setdefault(move.bundle_name, move.source)
+
+    def takes_back(step: Step, move: Step) -> bool:
+        (lower, upper), (least, most) = parse_range(step.bundle), parse_range(move.bundle)
+        is_part = step.namespace == move.namespace and least <= lower < upper <= most
+        return step.action == "unload" and is_part and step.destination == origins[move.bundle_name]
+
+    for step in plan.executable_steps:
+        if not any(takes_back(step, move) for move in moved):
+            raise Refused(
+                f"{digest_of(plan)} is no undo of {undoes}: the ledger has no confirmed step of it that brought "
+                f"{step.bundle_name} from {step.destination}. Make the plan with `undo`"
+            )
 
 
 def can_be_undone(plan: Plan, ledger: Ledger) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsar_advisor.execution.consent.origin import computed_again, listing_of, require_same
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.seals import RELEASE, seals_of_snapshot
-from pulsar_advisor.execution.undo import UNDO
+from pulsar_advisor.execution.undo import UNDO, require_takes_back
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.plans.sealed import digest_of
@@ -19,9 +19,10 @@ def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
     """Why a plan can't be computed again, so that a person must judge it; None if it was, with the same result.
 
     Raises `Refused` if the plan isn't what was computed here: recommendations of its snapshot don't list it, a file it
-    rests on isn't as the ledger sealed it, or its bytes differ.
+    rests on isn't as the ledger sealed it, or its bytes differ; or if it is an undo of what no run did.
     """
     if plan.shedder == UNDO:
+        require_takes_back(plan, ledger)
         return "it takes a run back, as far as the ledger and the cluster showed when it was made"
     listing = listing_of(plan, seals_of_snapshot(ledger, root.cluster, plan.snapshot))
     if listing is None:

@@ -14,11 +14,11 @@ from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.preconditions import NEW_PLAN, observed_at
 from pulsar_advisor.execution.run.steering import abort
-from pulsar_advisor.execution.undo import can_be_undone, forecast_with, propose_undo
+from pulsar_advisor.execution.undo import can_be_undone, forecast_with, propose_undo, require_takes_back
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.names import short
-from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction
+from pulsar_advisor.model.plans.plan import Doubt, Identity, Plan, StepPrediction
 from pulsar_advisor.model.plans.sealed import digest_of, dump_plan, load_plan
 from pulsar_advisor.planning.plans.consent import needed_consents
 from unit.execution.actors import ALICE, approved, carried_out, killed_at_work, run
@@ -46,7 +46,9 @@ BOTH = [unload_step(1, LOWER, B1, B2), unload_step(2, UPPER, B1, B3)]
 def undo_of_run(ledger: Ledger, cluster: FakeCluster, plan: Plan, **options: object) -> Plan:
     """The undo plan of a run of this plan."""
     run(approved(ledger, plan), ledger, cluster, **options)
-    return propose_undo(plan, ledger, cluster)
+    undo = propose_undo(plan, ledger, cluster)
+    require_takes_back(undo, ledger)
+    return undo
 
 
 def moves(undo: Plan) -> list[tuple[str, str, str, str | None]]:
@@ -71,6 +73,29 @@ def test_however_many_steps_go_back_the_whole_cluster_is_forecast_twice(
     monkeypatch.setattr("pulsar_advisor.execution.undo.forecast_with", forecasts)
     assert len(moves(undo_of_run(ledger, cluster, make_plan(BOTH)))) == len(BOTH)
     assert forecasts.call_count == 2
+
+
+@pytest.mark.parametrize(
+    ("of_step", "of_plan"),
+    [
+        ({"destination": B3}, {}),
+        ({"bundle": UPPER}, {}),
+        ({"namespace": BASKETS}, {}),
+        ({"bundle": "0x00000000_0xffffffff"}, {}),
+        ({"action": "split"}, {}),
+        ({}, {"memory": {"undoes": "sha256:" + 64 * "0"}}),
+        ({}, {"memory": {}}),
+        ({}, {"identity": Identity(cluster_name="other", broker_ids=(B1, B2, B3))}),
+    ],
+)
+def test_a_plan_that_calls_itself_an_undo_of_what_no_run_did_is_refused(
+    ledger: Ledger, cluster: FakeCluster, of_step: dict[str, object], of_plan: dict[str, object]
+) -> None:
+    undo = undo_of_run(ledger, cluster, make_plan(BOTH[:1]))
+    [step] = undo.steps
+    forged = undo.model_copy(update={"steps": (step.model_copy(update=of_step),), **of_plan})
+    with pytest.raises(Refused, match="is no undo of"):
+        require_takes_back(forged, ledger)
 
 
 def test_a_half_run_plan_is_undone_as_far_as_it_went(ledger: Ledger, cluster: FakeCluster) -> None:

@@ -15,6 +15,7 @@ import documents
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.seals import seals_of_snapshot
+from pulsar_advisor.execution.undo import UNDO
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan
@@ -273,3 +274,10 @@ def test_a_result_that_was_not_changed_is_sealed_once(root: Root, ledger: Ledger
 def test_a_ledger_that_can_not_be_opened_does_not_end_the_stage(root: Root, caplog: pytest.LogCaptureFixture) -> None:
     seal(lambda: open_ledger("sqlite:////proc/none/ledger.sqlite"), root, SNAPSHOT, "validate")
     assert "no policy can approve its plans: can't open or create ledger" in caplog.text
+
+
+def test_a_plan_is_no_undo_because_it_says_so(root: Root, ledger: Ledger) -> None:
+    [plan] = recommended(root, DRAIN)
+    sealed(root, ledger, "recommend")
+    with pytest.raises(Refused, match="is no undo of"):
+        why_not_computed_here(root, ledger, plan.model_copy(update={"shedder": UNDO, "placement": UNDO}))
