@@ -6,6 +6,7 @@ Source for redirects and status codes: Pulsar `PulsarWebResource` and the Jetty 
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -299,13 +300,16 @@ class _Authorization(AuthBase):
 
 
 def _without_credentials(content: bytearray, authorization: str | None) -> bytearray:
-    """An error without the credentials it answers: some proxies repeat a request's headers, and errors are shown."""
+    """An error without the credentials it answers: some proxies repeat a request's headers, and errors are shown.
+
+    What begins as they do is hidden up to the next space or quotation mark: a proxy may cut or escape the rest.
+    """
     secret = (authorization or "").partition(" ")[2].rstrip("=")
     if len(secret) < _SHORTEST_SECRET:
         return content
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         content = bytearray(msgspec.json.encode(msgspec.json.decode(content)))  # no escape hides a character
-    return content.replace(secret.encode(), b"***")
+    return bytearray(re.sub(re.escape(secret[:_SHORTEST_SECRET]).encode() + rb'(?:[^\s"\\]|\\.)*', b"***", content))
 
 
 class _AnyHostName(TimelyAdapter):

@@ -9,10 +9,11 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import requests
@@ -321,6 +322,27 @@ def test_an_error_that_repeats_the_credentials_is_shown_without_them(
     with AdminTransport(connection(url(broker), **credentials)) as transport, pytest.raises(ErrorAnswer) as error:
         transport.require(transport.get(PATH), 200)
     assert re.search(r"400 \(bad gateway for (Bearer|Basic) \*\*\*=*\)$", str(error.value))
+
+
+@pytest.mark.parametrize(
+    ("spelled", "shown"),
+    [
+        (lambda header: quote(header, safe=""), r"Basic%20\*\*\*"),
+        (lambda header: header.replace("+", "&#43;"), r"Basic \*\*\*"),
+        (lambda header: header[:-5] + "... (cut)", r"Basic \*\*\* \(cut\)"),
+    ],
+    ids=["percent", "html", "cut"],
+)
+def test_nor_does_a_proxy_that_escapes_or_cuts_them(
+    broker: HTTPServer, spelled: Callable[[str], str], shown: str
+) -> None:
+    def repeated(request: Request) -> Response:
+        return Response(json.dumps({"reason": spelled(request.headers["Authorization"])}), status=400)
+
+    broker.expect_request(PATH).respond_with_handler(repeated)
+    basic = connection(url(broker), basic_user="admin", basic_password=SecretStr("p?>ss~word>>??"))
+    with AdminTransport(basic) as transport, pytest.raises(ErrorAnswer, match=rf"400 \({shown}\)$"):
+        transport.require(transport.get(PATH), 200)
 
 
 def test_nor_do_the_escapes_of_json_hide_them(broker: HTTPServer) -> None:
