@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,33 @@ def shut_down(sock: socket.socket) -> None:
     socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
+class _Reader(BufferedReader):
+    """What a connection brings. The library takes a head that breaks off for a whole one."""
+
+    is_in_head = True
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(size)
+        if self.is_in_head and not line.endswith(b"\n") and len(line) != size:
+            raise http.client.RemoteDisconnected("the connection was closed within the head of an answer")
+        return line
+
+
 class FinalResponse(http.client.HTTPResponse):
-    """An answer after any interim ones, of which the library skips `100 Continue` alone.
+    """An answer with a whole head, after any interim ones, of which the library skips `100 Continue` alone.
 
     Another one, such as a proxy's `103 Early Hints`, would pass for the answer, and the answer for that to the next
-    call on the connection.
+    call on the connection. A redirect that breaks off would lead a split elsewhere without its boundaries.
     """
+
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp: _Reader = _Reader(self.fp.detach())
+
+    def begin(self) -> None:
+        """Called by the connection for itself."""
+        super().begin()
+        self.fp.is_in_head = False
 
     def _read_status(self) -> tuple[str, int, str]:
         version, status, reason = super()._read_status()  # type: ignore[misc]  # the library's own

@@ -50,6 +50,19 @@ def test_an_interim_answer_is_not_the_answer(status: int, session: requests.Sess
         assert session.get(address, timeout=5).text == "here"
 
 
+HEAD = b"HTTP/1.1 307 Moved\r\nLocation: /split?unload=false&splitAlgorithmName=specified\r\nContent-Length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize("size", [9, 20, 37, 62, len(HEAD) - 2])
+def test_a_head_that_breaks_off_is_no_answer(size: int, session: requests.Session) -> None:
+    def answer(connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(HEAD[:size])
+
+    with raw_server(answer) as address, pytest.raises(requests.ConnectionError):
+        session.get(address, timeout=5, allow_redirects=False)
+
+
 def test_a_limit_that_is_up_as_its_block_ends_shuts_nothing_down_after_it() -> None:
     begun, left = Event(), Event()
     was_left: list[bool] = []
