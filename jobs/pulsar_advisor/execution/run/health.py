@@ -54,7 +54,9 @@ def _check_owners(run: OngoingRun) -> None:
             namespace, _, text = bundle.rpartition("/")
             owner = find_owner(run.cluster, namespace, text, ())
             if owner not in (None, destination):
+                also = "the cluster's own balancer or someone else moves bundles too; apply with a guard, or "
+                if run.guard is not None:
+                    also = "someone else moves bundles too, or an isolation policy was changed; "
                 raise Stop(
-                    f"{bundle} was moved to {destination} by this run and is on {owner} now: the cluster's own "
-                    "balancer or someone else moves bundles too; apply with a guard, or make a new plan"
+                    f"{bundle} was moved to {destination} by this run and is on {owner} now: {also}make a new plan"
                 )

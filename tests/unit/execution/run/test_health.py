@@ -29,7 +29,8 @@ from unit.execution.doubles import (
 BUNDLE = f"{NAMESPACE}/{LOWER}"
 
 
-def test_a_run_stops_when_another_moves_what_it_has_moved(ledger: Ledger, cluster: FakeCluster) -> None:
+@pytest.mark.parametrize("guard", [False, True])
+def test_a_run_stops_when_another_moves_what_it_has_moved(ledger: Ledger, cluster: FakeCluster, guard: bool) -> None:
     original = cluster.owned_bundles
 
     def balanced_away(broker: str) -> frozenset[str]:
@@ -38,8 +39,9 @@ def test_a_run_stops_when_another_moves_what_it_has_moved(ledger: Ledger, cluste
         return original(broker)
 
     cluster.owned_bundles = balanced_away  # type: ignore[method-assign]
-    result = carried_out(ledger, cluster, MOVE, CUT, canary_hold_s=60.0, pause_s=10.0)
+    result = carried_out(ledger, cluster, MOVE, CUT, canary_hold_s=60.0, pause_s=10.0, guard=guard)
     assert [step.state for step in result.steps] == ["confirmed", "pending"]
+    assert ("apply with a guard" in result.sentence) != guard
     assert f"{BUNDLE} was moved to {B2} by this run and is on {B3} now" in result.sentence
 
 
