@@ -137,7 +137,7 @@ class Guard:
             try:
                 self._put_back(switch)
             except ClusterUnreachable as error:
-                self._note(f"ATTENTION: {switch.setting} could not be switched on again: {error}")
+                self._note(f"ATTENTION: {switch.setting} may still be off: {error}")
 
     def _put_back(self, switch: SwitchedOff) -> None:
         """Restore a setting, unless the call that switches it off may still act."""

@@ -350,6 +350,27 @@ def test_a_single_bad_answer_does_not_leave_it_off(
     assert cluster.overrides == {}
 
 
+@pytest.mark.parametrize("leaves_the_list", [True, False])
+def test_a_broker_that_has_died_does_not_leave_it_off_once_the_list_is_without_it(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, leaves_the_list: bool
+) -> None:
+    shown = cluster.effective
+
+    def of_each(setting: str) -> dict[str, str]:
+        return unreadable() if B3 in cluster.active_brokers() else shown(setting)
+
+    def die() -> None:
+        cluster.effective = of_each  # type: ignore[method-assign]
+        if leaves_the_list:
+            cluster.later(30, lambda: cluster.brokers.discard(B3))
+
+    cluster.on_event = after_the_calls(2, die)
+    result = run(plan, ledger, cluster, guard=True)
+    assert cluster.overrides == {}
+    assert result.still_off == (() if leaves_the_list else (SHEDDING, SPLITTING))
+    assert ("may still be off" in result.sentence) != leaves_the_list
+
+
 def test_a_single_bad_answer_does_not_keep_off_what_an_earlier_run_left_off(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
