@@ -89,17 +89,18 @@ def lagging_brokers(switch: SwitchedOff, override: str | None, cluster: ClusterP
     One that has died gets the time to leave the list. Raises `ClusterUnreachable` if one can't be read even then.
     """
     began_s = clock.monotonic_s()
+    deadline_s = began_s + TAKES_EFFECT_S
     while True:
-        waited_s = clock.monotonic_s() - began_s
         try:
             now = cluster.effective(switch.setting)
         except ClusterUnreachable:
-            if waited_s >= LISTED_S:
+            if clock.monotonic_s() >= began_s + LISTED_S:
                 raise
+            deadline_s = clock.monotonic_s() + TAKES_EFFECT_S
         else:
             wanted = _values_before(switch, now) if override is None else dict.fromkeys(now, override)
             behind = sorted(broker for broker in now if is_off(now[broker]) and not is_off(wanted[broker]))
-            if not behind or waited_s >= TAKES_EFFECT_S:
+            if not behind or clock.monotonic_s() >= deadline_s:
                 return behind
         clock.sleep(LOOK_AGAIN_S)
 

@@ -350,25 +350,31 @@ def test_a_single_bad_answer_does_not_leave_it_off(
     assert cluster.overrides == {}
 
 
-@pytest.mark.parametrize("leaves_the_list", [True, False])
-def test_a_broker_that_has_died_does_not_leave_it_off_once_the_list_is_without_it(
-    ledger: Ledger, cluster: FakeCluster, plan: Plan, leaves_the_list: bool
+@pytest.mark.parametrize("then", ["leaves the list", "comes back", "stays silent"])
+def test_a_broker_that_has_died_does_not_leave_it_off_once_it_has_left_the_list_or_come_back(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, then: str
 ) -> None:
     shown = cluster.effective
+    silent, behind = {B3}, {B3}
 
     def of_each(setting: str) -> dict[str, str]:
-        return unreadable() if B3 in cluster.active_brokers() else shown(setting)
+        if silent & cluster.active_brokers():
+            unreadable()
+        return {**shown(setting), **({B3: "false"} if behind and then == "comes back" else {})}
 
     def die() -> None:
         cluster.effective = of_each  # type: ignore[method-assign]
-        if leaves_the_list:
+        if then == "leaves the list":
             cluster.later(30, lambda: cluster.brokers.discard(B3))
+        elif then == "comes back":
+            cluster.later(30, silent.clear)
+            cluster.later(33, behind.clear)
 
     cluster.on_event = after_the_calls(2, die)
     result = run(plan, ledger, cluster, guard=True)
     assert cluster.overrides == {}
-    assert result.still_off == (() if leaves_the_list else (SHEDDING, SPLITTING))
-    assert ("may still be off" in result.sentence) != leaves_the_list
+    assert result.still_off == ((SHEDDING, SPLITTING) if then == "stays silent" else ())
+    assert ("may still be off" in result.sentence) == (then == "stays silent")
 
 
 def test_a_single_bad_answer_does_not_keep_off_what_an_earlier_run_left_off(
