@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -17,7 +18,14 @@ from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.strategy.entry import combination
-from pulsar_advisor.planning.advice.compare import Score, advise, dominating, is_worthwhile, ranked_by_effect
+from pulsar_advisor.planning.advice.compare import (
+    Score,
+    advise,
+    dominating,
+    is_worthwhile,
+    ranked_by_effect,
+    score,
+)
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
 from pulsar_advisor.planning.advice.findings import Finding, findings
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
@@ -29,7 +37,7 @@ from pulsar_advisor.planning.advice.headline import (
 )
 from pulsar_advisor.planning.advice.options import Option, ranked_options
 from pulsar_advisor.planning.advice.situation import Situation
-from pulsar_advisor.planning.advice.uneven import uneven_sentence
+from pulsar_advisor.planning.advice.uneven import Uneven, uneven
 from pulsar_advisor.planning.advice.vain_splits import only_splits_in_vain
 from pulsar_advisor.planning.kinds.goal import resolved_goal
 from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome, foretold_outcome
@@ -59,30 +67,29 @@ def recommendation(
     state, fit, settings, ails = situation.state, situation.fit, situation.settings, situation.ailments
     planned = [row for row in scores if row.plan is not None]
     by_own = alone.foresight(None)
-    chosen = _chosen(alone, scores, request, plan_in, by_own)
+    refused = _refusals(fit, settings, request)
+    is_judged = not none_judged(scores, refused)
+    chosen = _chosen(alone, scores, request, plan_in, by_own, is_judged=is_judged)
     advised = chosen.advised
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
     of_goal = plan_in(str(planned[0].plan)) if request.goal is not None and planned else None
     # A roll keeps the balancer off until its last turn, and its plan is the first one.
     is_roll = advised_plan is not None and advised_plan.shedder == ROLL
     foresight = by_own if is_roll or advised_plan is None else alone.foresight(advised_plan)
-    refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
-    is_judged = not none_judged(scores, refused)
     said_first = [ailment.sentence for ailment in ails[:1] if request.goal is None]
     found = _findings(alone, planned, advised, plan_in, judged)
     if of_goal is not None:
         sentence = goal_sentence(of_goal, floor_ratio)
     elif advised_plan is not None:
-        uneven = None if advised_plan.unloads else _uneven(alone, request)
-        sentence = advised_sentence(advised_plan, by_itself(foresight), floor_ratio, uneven)
+        sentence = advised_sentence(advised_plan, by_itself(foresight), floor_ratio, chosen.about_busiest)
     else:
         sentence = unadvised_sentence(
             situation,
             scores,
             by_itself(foresight),
             refused,
-            _uneven(alone, request) if is_judged else None,
+            chosen.about_busiest,
             limited=request.limits.are_given,
             overloading=chosen.overloading,
             warned=any(one.severity == "warning" and one.sentence not in said_first for one in found),
@@ -131,13 +138,21 @@ class _Choice(NamedTuple):
     options: tuple[Option, ...] = ()
     overloading: str = ""
     """Which broker a worthwhile plan overloads on the way, so that it isn't advised, and how far."""
+    about_busiest: str | None = None
+    """What can be done about a broker that is too busy; None if none is, or unloads are advised."""
 
 
 def _chosen(
-    alone: LeftAlone, scores: Sequence[Score], request: Request, plan_in: PlanIn, foresight: Foresight
+    alone: LeftAlone,
+    scores: Sequence[Score],
+    request: Request,
+    plan_in: PlanIn,
+    foresight: Foresight,
+    *,
+    is_judged: bool,
 ) -> _Choice:
     """For a goal, the first plan that has steps. Else the best one, unless it only splits and the first option is to
-    wait: Pulsar's own balancer makes its splits, and goes on.
+    wait: Pulsar's own balancer makes its splits, and goes on. Where it has no unloads, what a verb finds is an option.
     """
     if request.goal is not None:
         return _Choice(next((row for row in scores if row.steps), None))
@@ -145,7 +160,8 @@ def _chosen(
     floor_ratio = situation.noise.ratio
     overloading = _overloading(scores, plan_in, floor_ratio)
     offered = [row for row in scores if not (row.plan in overloading or _splits_in_vain(row, situation, plan_in))]
-    options = ranked_options(
+    options_with = partial(
+        ranked_options,
         offered,
         alone.configured,
         balancing(foresight, alone.tried, settings.release),
@@ -154,13 +170,25 @@ def _chosen(
         settings.values.overloaded_ratio,
         limited=request.limits.are_given,
     )
+    options = options_with()
     best = advise(offered, alone.configured, floor_ratio)
     waits = bool(options) and options[0].kind == "own_balancer"
-    only_splits = best is not None and not best.unloads
-    return _Choice(None if only_splits and waits else best, options, next(iter(overloading.values()), ""))
+    overloads = next(iter(overloading.values()), "")
+    if not is_judged or (best is not None and best.unloads):
+        return _Choice(best, options, overloads)
+    found = _uneven(alone, request)
+    if found is not None and found.plan is not None:
+        options = options_with(of_verb=_of_verb(found.plan, found.command, situation.fit))
+    return _Choice(None if waits else best, options, overloads, None if found is None else found.sentence)
 
 
-def _uneven(alone: LeftAlone, request: Request) -> str | None:
+def _of_verb(plan: Plan, command: str, state: ClusterState) -> Score:
+    """What the plan of a verb does. It isn't written, nor graded by the checks that its steps rest on."""
+    scored = score(plan, state, file="", digest="")
+    return replace(scored, shedder=command, placement="", plan=None, digest=None, confidence=None)
+
+
+def _uneven(alone: LeftAlone, request: Request) -> Uneven | None:
     """What can be done about the busiest broker, as the verbs of goals find it with the options of the request."""
     situation, balance = alone.situation, Goal("balance")
     fit, settings, earlier = situation.fit, situation.settings, situation.earlier
@@ -175,7 +203,7 @@ def _uneven(alone: LeftAlone, request: Request) -> str | None:
         return made if isinstance(made, Plan) else None
 
     same_options = request.for_goal(balance) != Request().for_goal(balance)
-    return uneven_sentence(situation, plan_for, request.limits.exclude_brokers, same_options=same_options)
+    return uneven(situation, plan_for, request.limits.exclude_brokers, same_options=same_options)
 
 
 def _overloading(scores: Sequence[Score], plan_in: PlanIn, floor_ratio: float) -> Mapping[str, str]:

@@ -96,6 +96,12 @@ def test_where_only_splits_are_advised_a_verb_that_moves_parts_comes_first() -> 
     assert document.advice.sentence.startswith(
         "c:8080 is at 41.0% (CPU), 13.3 points above the mean: `split` finds 2 splits and 2 unloads: c:8080 may "
     )
+    options = document.options or ()
+    assert options[0].sentence == "Unload 2 bundles and split 2 bundles as `split` would"
+    assert [(option.kind, option.digest) for option in options[1:]] == [
+        ("split", document.advice.digest),
+        ("nothing", None),
+    ]
 
 
 def test_no_split_is_advised_or_found_while_something_ails_the_cluster() -> None:
@@ -202,6 +208,18 @@ def test_of_a_cluster_that_no_strategy_evens_nothing_is_advised_though_its_plan_
         "c:8080 is at 41.0% (CPU), 13.3 points above the mean, and `balance`, `relieve c:8080` and `split`, also with "
         "`--to 37%`, find nothing that lowers it by more than noise. `balance`: no other broker has room for a bundle."
     )
+
+
+def test_what_a_verb_finds_where_no_strategy_acts_is_the_first_option_though_no_plan_of_it_is_written() -> None:
+    small = resolve_settings("4.0.8", what_if={"loadBalancerBundleUnloadMinThroughputThreshold": "1000000"})
+    document, plans = recommended(cluster("a", "a", "a", "b"), settings=small)
+    assert document.advice.plan is None and not any(plan.steps for plan in plans.values())
+    found, nothing = document.options or ()
+    assert f"{found.sentence.split(' as ')[1].removesuffix(' would')} finds 1 unload" in document.advice.sentence
+    assert (found.kind, found.plan, found.digest, found.cost.unloads) == ("move", None, None, 1)
+    assert found.confidence is None, "no step of it has been graded"
+    assert found.gain_ratio is not None and found.gain_ratio > document.noise_floor.ratio
+    assert nothing.condition == "the busiest broker has room for the load to come"
 
 
 def test_of_a_cluster_that_takes_no_goal_no_verb_is_named() -> None:

@@ -91,14 +91,16 @@ def ranked_options(
     overloaded_ratio: float,
     *,
     limited: bool = False,
+    of_verb: Score | None = None,
 ) -> tuple[Option, ...]:
-    """At most four options, the best first, each different in kind; `now` is the highest usage and the standard
+    """At most four options, the best first; `now` is the highest usage and the standard
     deviation of the snapshot, None if unknown, and `overloaded_ratio` the overload threshold; `limited`: the operator's
-    limits may leave steps out of plans.
+    limits may leave steps out of plans; `of_verb`: what a verb finds where no plan lowers the busiest broker, with the
+    command in the shedder's place.
 
-    First what lowers the busiest broker by at least the noise floor: the best plan that moves, and one that also splits
-    if it is better; then Pulsar's own balancer, unless a plan dominates it. Then the splits that Pulsar itself would
-    make, which serve their own purpose, and last to do nothing.
+    First that, or what lowers the busiest broker by at least the noise floor: the best plan that moves, and one that
+    also splits if it is better; then Pulsar's own balancer, unless a plan dominates it. Then the splits that Pulsar
+    itself would make, which serve their own purpose, and last to do nothing.
     """
     if now is None:
         return ()
@@ -108,15 +110,19 @@ def ranked_options(
         if all(bool(row.splits) is not bool(better.splits) for better in plans):
             plans.append(row)
     by_pulsar = _best([one for one in balancing if one.settles], floor_ratio)
-    if by_pulsar is not None and any(row.merit and row.merit.is_as_good(by_pulsar.merit, floor_ratio) for row in plans):
+    helping = plans if of_verb is None else [of_verb, *plans]
+    if by_pulsar is not None and any(
+        row.merit and row.merit.is_as_good(by_pulsar.merit, floor_ratio) for row in helping
+    ):
         by_pulsar = None
-    found = [_of_plan(row, [one for one in scores if _is_alike(one, row)], limited=limited) for row in plans]
+    found = [] if of_verb is None else [_of_plan(of_verb, [])]
+    found += [_of_plan(row, [one for one in scores if _is_alike(one, row)], limited=limited) for row in plans]
     if by_pulsar is not None:
         found.append(_of_balancing(by_pulsar, own))
     if not any(row.splits for row in plans):
         splitting = ranked_by_effect(filter(is_harmless_split, scores), own, floor_ratio)
         found += [_of_plan(row, [row], limited=limited) for row in splitting[:1]]
-    return (*found, _nothing(now, bool(plans or by_pulsar), floor_ratio, overloaded_ratio))
+    return (*found, _nothing(now, bool(helping or by_pulsar), floor_ratio, overloaded_ratio))
 
 
 def _best(tried: Sequence[Balancing], floor_ratio: float) -> Balancing | None:
@@ -135,7 +141,7 @@ def _is_alike(one: Score, other: Score) -> bool:
     return one == other or one.steps_sha256 == other.steps_sha256 is not None
 
 
-def _of_plan(row: Score, alike: Sequence[Score], *, limited: bool) -> Option:
+def _of_plan(row: Score, alike: Sequence[Score], *, limited: bool = False) -> Option:
     what = " and ".join(
         f"{verb} {count(number, 'bundle')}"
         for verb, number in (("unload", row.unloads), ("split", row.splits))

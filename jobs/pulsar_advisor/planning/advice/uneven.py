@@ -45,9 +45,20 @@ class _Busiest:
     """In the order in which they are tried."""
 
 
-def uneven_sentence(
+@dataclass(frozen=True)
+class Uneven:
+    """What can be done about the busiest broker."""
+
+    sentence: str
+    plan: Plan | None = None
+    """The plan that helps; None if none does."""
+    command: str = ""
+    """What makes it, as an operator types it; empty without a plan."""
+
+
+def uneven(
     situation: Situation, plan_for: PlanFor, excluded: Collection[str] = (), *, same_options: bool = False
-) -> str | None:
+) -> Uneven | None:
     """What can be done about the busiest available broker if no strategy acts; None if the load is even.
 
     It is uneven if that broker is overloaded, or above the mean by more than
@@ -55,16 +66,22 @@ def uneven_sentence(
     about a broker that the operator `excluded` (ids). `plan_for`: the plan that a goal's verb makes, with the
     `same_options` if the operator has to repeat some.
     """
+    if (busiest := _busiest(situation.settled, situation.settings.values)) is None:
+        return None
+    why = _why_no_verb(situation, busiest, excluded)
+    return _found(situation, busiest, plan_for, same_options=same_options) if why is None else Uneven(why)
+
+
+def _why_no_verb(situation: Situation, busiest: _Busiest, excluded: Collection[str]) -> str | None:
+    """What is said where no verb can help, so that none has to be asked; None where one may."""
     state, settings = situation.settled, situation.settings.values
     usage = usage_ratios(state.brokers, settings)[state.brokers.available]
-    if (busiest := _busiest(state, settings)) is None:
-        return None
     if busiest.usage_ratio > settings.overloaded_ratio and (reason := only_more_brokers(usage, settings)):
         return f"Only more brokers help: {reason}."
     deciding = int(deciding_resources(state.brokers, settings)[busiest.row])
-    resource = RESOURCE_NAMES[deciding]
-    is_above = f"{busiest.broker} is at {busiest.usage_ratio:.1%} ({resource}), {busiest.how}"
+    is_above = _is_above(situation, busiest)
     if deciding in (MEMORY, DIRECT_MEMORY):
+        resource = RESOURCE_NAMES[deciding]
         return f"{is_above}: no bundle takes {resource} along, so no move lowers it."
     if busiest.broker in excluded:
         return f"{is_above}, and is excluded by --exclude-broker."
@@ -72,7 +89,13 @@ def uneven_sentence(
         return f"{is_above}."
     if undivided := _undivided(situation, busiest):
         return f"{is_above}, and no unload and no split divides {undivided}."
-    return f"{is_above}{_found(situation, busiest, plan_for, ' with the same options' if same_options else '')}"
+    return None
+
+
+def _is_above(situation: Situation, busiest: _Busiest) -> str:
+    """Which broker is too busy, by which resource, and how much too busy."""
+    deciding = int(deciding_resources(situation.settled.brokers, situation.settings.values)[busiest.row])
+    return f"{busiest.broker} is at {busiest.usage_ratio:.1%} ({RESOURCE_NAMES[deciding]}), {busiest.how}"
 
 
 def _busiest(state: ClusterState, settings: LoadBalancerSettings) -> _Busiest | None:
@@ -107,9 +130,9 @@ def _undivided(situation: Situation, busiest: _Busiest) -> str:
     return f"{hottest.in_words}{_nor(others)}"
 
 
-def _found(situation: Situation, busiest: _Busiest, plan_for: PlanFor, options: str) -> str:
-    """The end of a sentence: what the first verb that helps finds, with its usual target or with that of an even load;
-    or that none helps."""
+def _found(situation: Situation, busiest: _Busiest, plan_for: PlanFor, *, same_options: bool) -> Uneven:
+    """What the first verb that helps finds, with its usual target or with that of an even load; or that none helps."""
+    is_above, options = _is_above(situation, busiest), " with the same options" if same_options else ""
     to = max(1, floor(round(100 * busiest.even_ratio, 3)))
     plans = list[Plan]()
     for goal in (*busiest.goals, *(replace(goal, target_ratio=to / 100) for goal in busiest.goals)):
@@ -119,14 +142,16 @@ def _found(situation: Situation, busiest: _Busiest, plan_for: PlanFor, options: 
             continue
         if falls := _falls(plan, busiest.broker, situation.noise.ratio):
             target = "" if goal.target_ratio is None else f" --to {to}%"
-            return f": `{goal.title}{target}`{options} finds {_steps(plan)}: {falls}."
+            command = f"`{goal.title}{target}`{options}"
+            return Uneven(f"{is_above}: {command} finds {_steps(plan)}: {falls}.", plan, command)
         plans.append(plan)
     if not plans:
-        return "."
+        return Uneven(f"{is_above}.")
     *first, last = dict.fromkeys(f"`{plan.title}`" for plan in plans)
     verbs = f"{', '.join(first)} and {last}" if first else last
     why = _why_nothing(situation, busiest.row, plans[0])
-    return f", and {verbs}{options}, also with `--to {to}%`, find nothing that lowers it by more than noise{why}"
+    nothing = f"and {verbs}{options}, also with `--to {to}%`, find nothing that lowers it by more than noise"
+    return Uneven(f"{is_above}, {nothing}{why}")
 
 
 def _steps(plan: Plan) -> str:

@@ -13,8 +13,7 @@ from pulsar_advisor.model.configuration.resolved_settings import ResolvedSetting
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.advice.situation import Situation
-from pulsar_advisor.planning.advice.uneven import PlanFor
-from pulsar_advisor.planning.advice.uneven import uneven_sentence as sentence_about
+from pulsar_advisor.planning.advice.uneven import PlanFor, uneven
 from pulsar_advisor.planning.usage.hot_topics import HotTopic
 from pulsar_advisor.planning.usage.noise import NoiseFloor
 from unit.planning.kinds.clusters import cluster, planned
@@ -39,7 +38,8 @@ def uneven_sentence(
     same_options: bool = False,
 ) -> str | None:
     situation = replace(Situation.of(state, settings), noise=NoiseFloor(floor_ratio, "default"), hot=tuple(hot))
-    return sentence_about(situation, plan_for, excluded, same_options=same_options)
+    found = uneven(situation, plan_for, excluded, same_options=same_options)
+    return None if found is None else found.sentence
 
 
 def verbs(state: ClusterState, **limits: Any) -> Callable[[Goal], Plan]:
