@@ -37,12 +37,14 @@ from pulsar_advisor.planning.advice.headline import (
 )
 from pulsar_advisor.planning.advice.options import Option, ranked_options
 from pulsar_advisor.planning.advice.situation import Situation
-from pulsar_advisor.planning.advice.uneven import Uneven, uneven
+from pulsar_advisor.planning.advice.uneven import uneven
 from pulsar_advisor.planning.advice.vain_splits import only_splits_in_vain
+from pulsar_advisor.planning.advice.verbs import Verbs
 from pulsar_advisor.planning.kinds.goal import resolved_goal
 from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome, foretold_outcome
 from pulsar_advisor.planning.plans.deciding import deciding
 from pulsar_advisor.planning.plans.planned_settings import planned_settings, setting_keys
+from pulsar_advisor.planning.proposals.executable import why_no_destination
 from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.model_errors import model_errors
@@ -66,10 +68,10 @@ def recommendation(
     situation, floor_ratio = alone.situation, alone.situation.noise.ratio
     state, fit, settings, ails = situation.state, situation.fit, situation.settings, situation.ailments
     planned = [row for row in scores if row.plan is not None]
-    by_own = alone.foresight(None)
+    by_own, verbs = alone.foresight(None), _verbs(alone, request)
     refused = _refusals(fit, settings, request)
     is_judged = not none_judged(scores, refused)
-    chosen = _chosen(alone, scores, request, plan_in, by_own, is_judged=is_judged)
+    chosen = _chosen(alone, scores, request, plan_in, by_own, verbs, is_judged=is_judged)
     advised = chosen.advised
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
     of_goal = plan_in(str(planned[0].plan)) if request.goal is not None and planned else None
@@ -78,7 +80,7 @@ def recommendation(
     foresight = by_own if is_roll or advised_plan is None else alone.foresight(advised_plan)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
     said_first = [ailment.sentence for ailment in ails[:1] if request.goal is None]
-    found = _findings(alone, planned, advised, plan_in, judged)
+    found = _findings(alone, planned, advised, plan_in, judged, verbs)
     if of_goal is not None:
         sentence = goal_sentence(of_goal, floor_ratio)
     elif advised_plan is not None:
@@ -148,6 +150,7 @@ def _chosen(
     request: Request,
     plan_in: PlanIn,
     foresight: Foresight,
+    verbs: Verbs,
     *,
     is_judged: bool,
 ) -> _Choice:
@@ -176,7 +179,7 @@ def _chosen(
     overloads = next(iter(overloading.values()), "")
     if not is_judged or (best is not None and best.unloads):
         return _Choice(best, options, overloads)
-    found = _uneven(alone, request)
+    found = uneven(situation, verbs, request.limits.exclude_brokers)
     if found is not None and found.plan is not None:
         options = options_with(of_verb=_of_verb(found.plan, found.command, situation.fit))
     return _Choice(None if waits else best, options, overloads, None if found is None else found.sentence)
@@ -188,12 +191,14 @@ def _of_verb(plan: Plan, command: str, state: ClusterState) -> Score:
     return replace(scored, shedder=command, placement="", plan=None, digest=None, confidence=None)
 
 
-def _uneven(alone: LeftAlone, request: Request) -> Uneven | None:
-    """What can be done about the busiest broker, as the verbs of goals find it with the options of the request."""
+def _verbs(alone: LeftAlone, request: Request) -> Verbs:
+    """The verbs of goals with the options of the request."""
     situation, balance = alone.situation, Goal("balance")
     fit, settings, earlier = situation.fit, situation.settings, situation.earlier
 
     def plan_for(goal: Goal) -> Plan | None:
+        if why_no_destination(fit, settings.values):
+            return None
         try:
             asked = request.for_goal(resolved_goal(goal, fit.brokers.ids, settings.values.overloaded_ratio))
         except UsageError:  # as where the overload threshold is 0%
@@ -202,8 +207,7 @@ def _uneven(alone: LeftAlone, request: Request) -> Uneven | None:
         made = next(answers.plans(asked, fit, settings, earlier, _NO_INPUTS, ()))
         return made if isinstance(made, Plan) else None
 
-    same_options = request.for_goal(balance) != Request().for_goal(balance)
-    return uneven(situation, plan_for, request.limits.exclude_brokers, same_options=same_options)
+    return Verbs(plan_for, same_options=request.for_goal(balance) != Request().for_goal(balance))
 
 
 def _overloading(scores: Sequence[Score], plan_in: PlanIn, floor_ratio: float) -> Mapping[str, str]:
@@ -240,7 +244,12 @@ def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request)
 
 
 def _findings(
-    alone: LeftAlone, planned: Sequence[Score], advised: Score | None, plan_in: PlanIn, judged: Coverage
+    alone: LeftAlone,
+    planned: Sequence[Score],
+    advised: Score | None,
+    plan_in: PlanIn,
+    judged: Coverage,
+    verbs: Verbs,
 ) -> tuple[Finding, ...]:
     """Findings from the plans of the cluster's own strategies (from all if there are none), and the advised plan."""
     own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned
@@ -248,7 +257,7 @@ def _findings(
     others = [row for row in planned if row not in own and (row == advised or row.shedder == splitter)]
     plans = [plan_in(str(row.plan)) for row in (*own, *others)]
     advised_plan = None if advised is None else plan_in(str(advised.plan))
-    return findings(alone.situation, plans, judged, advised_plan)
+    return findings(alone.situation, plans, judged, verbs, advised_plan)
 
 
 def _spread(state: ClusterState, settings: ResolvedSettings) -> tuple[float, float] | None:

@@ -97,6 +97,14 @@ class ReportPage:
     settings: tuple[SettingRow, ...]
     provenance: tuple[Fact, ...]
 
+    @property
+    def is_unsolved(self) -> bool:
+        """Whether no plan is advised though something is wrong: the goal is missed or, without one, a finding warns."""
+        if self.verdict.kind != "nothing":
+            return False
+        is_of_goal = self.options is not None and not self.options.rows
+        return bool(self.verdict.goal) if is_of_goal else any(one.severity == "warning" for one in self.findings)
+
 
 def build_page(
     state: ClusterState,

@@ -21,7 +21,13 @@ COMMANDS_SHOWN: Final = 2
 """Those up to the approval."""
 _LABEL: Final = 16
 """Columns of a label."""
-_COLOUR_OF_KIND: Final = {"act": "blue", "nothing": "green", "not_executable": "yellow", "not_fit": "red"}
+_COLOUR_OF_KIND: Final = {
+    "act": "blue",
+    "nothing": "green",
+    "unsolved": "yellow",
+    "not_executable": "yellow",
+    "not_fit": "red",
+}
 _COLOUR_OF_GRADE: Final = {"high": "green", "medium": "yellow", "low": "red"}
 _COLOUR_OF_SEVERITY: Final = {"warning": "yellow", "info": ""}
 
@@ -50,7 +56,7 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
 
     if verdict.goal:
         line(verdict.goal, "bold red")
-    line(verdict.headline, f"bold {_COLOUR_OF_KIND[verdict.kind]}")
+    line(verdict.headline, f"bold {_COLOUR_OF_KIND['unsolved' if page.is_unsolved else verdict.kind]}")
     console.print()
     for number, option in enumerate(page.options.rows if page.options else (), 1):
         plan = f" ({option.plan})" if option.plan else ""

@@ -21,8 +21,6 @@ from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.trust import Trust
 
 _CHECKS_NAMED: Final = 3
-_CALM: Final = "Do nothing:", "Do nothing to ", "There is no load ", "No plan is worthwhile:"
-"""How headlines begin where nothing is wrong."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +74,6 @@ class Verdict:
     warnings: tuple[str, ...]
     """What the approver must accept: a maximum that doesn't fall, a broker lifted over the overload threshold."""
     commands: tuple[Command, ...]
-
-    @property
-    def is_unsolved(self) -> bool:
-        """Whether no plan is advised although something is wrong."""
-        return self.kind == "nothing" and not self.headline.startswith(_CALM)
 
 
 def verdict_of(

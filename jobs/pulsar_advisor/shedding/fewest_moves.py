@@ -188,12 +188,13 @@ def _greedy(problem: Balancing, fill_most: bool) -> Indices:
     above = (load > ceiling).any(axis=1)
     receivers = np.flatnonzero(problem.receives & ~above)
     least_per_unit = problem.ppm_per_unit[receivers].min(axis=0, initial=np.inf)
-    may_go = problem.may_go[:, receivers].any(axis=1)
+    may_go = np.asarray(problem.may_go[:, receivers].any(axis=1))
 
     def that_may_fit(bundles: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Receivers only fill up: what fits nowhere now never will, so it is not tried (again)."""
         room = (ceiling[receivers] - load[receivers]).max(axis=0, initial=-BEYOND_ALL_BOUNDS_PPM)
-        return bundles[(whole_ppm(problem.arriving[bundles], least_per_unit) <= room).all(axis=1)]
+        fits: Booleans = (whole_ppm(problem.arriving[bundles], least_per_unit) <= room).all(axis=1)
+        return bundles[fits]
 
     members = [that_may_fit(mine[may_go[mine]]) for mine in _members(problem)]
     furthest = [(-int((load[broker] - ceiling[broker]).max()), broker) for broker in np.flatnonzero(above).tolist()]

@@ -206,7 +206,8 @@ def test_of_a_cluster_that_no_strategy_evens_nothing_is_advised_though_its_plan_
     assert document.advice.sentence.startswith("No strategy would act on these figures.")
     assert document.advice.sentence.endswith(
         "c:8080 is at 41.0% (CPU), 13.3 points above the mean, and `balance`, `relieve c:8080` and `split`, also with "
-        "`--to 37%`, find nothing that lowers it by more than noise. `balance`: no other broker has room for a bundle."
+        "`--to 37%`, find nothing that lowers it by more than noise. `relieve c:8080`: no other broker has room for a "
+        "bundle. `split`: shop/orders/0x80000000_0xc0000000 can't be split: the load of 1 topic in it isn't known."
     )
 
 
@@ -229,6 +230,13 @@ def test_of_a_cluster_that_takes_no_goal_no_verb_is_named() -> None:
     document, _ = recommended(state, settings=resolve_settings("4.0.8", what_if=none))
     assert " c:8080 is at 41.0% (CPU), above the overload threshold of 0%." in document.advice.sentence
     assert "`" not in document.advice.sentence
+    for keeps_no_destination, settings in (
+        (replace(state, load_manager="simple"), SETTINGS),
+        (replace(state, pulsar_version="2.11.0"), resolve_settings("2.11.0")),
+    ):
+        document, _ = recommended(keeps_no_destination, settings=settings)
+        assert " c:8080 is at 41.0% (CPU), 20.3 points above the mean." in document.advice.sentence
+        assert [one.sentence for one in document.findings if "no topic of users" in one.sentence] == []
 
 
 def test_no_plan_is_advised_that_takes_a_broker_above_what_it_has_on_the_way() -> None:

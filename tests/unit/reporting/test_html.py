@@ -10,12 +10,15 @@ from dataclasses import replace
 from hashlib import sha256
 from html import unescape
 from itertools import pairwise
+from typing import Literal
 
 import pytest
 
 from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.plans.sealed import digest_of
+from pulsar_advisor.planning.advice.findings import Finding
+from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome
 from pulsar_advisor.planning.plans.by_hand import pulsar_admin
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.html import render_html
@@ -195,22 +198,27 @@ def test_an_answer_of_nothing_says_why_and_offers_no_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("advice", "kicker", "kind"),
+    ("severity", "options", "outcome", "kicker", "kind"),
     [
-        ("Do nothing: all is well.", "Nothing to do", "nothing"),
-        ("Do nothing about the load, but see the findings: all is well.", "No plan", "unsolved"),
-        ("There is no load to balance: no broker reports any message.", "Nothing to do", "nothing"),
-        ("No strategy finds a move. Only more brokers help: all 3 are above 85%.", "No plan", "unsolved"),
+        ("info", True, None, "Nothing to do", "nothing"),
+        ("warning", True, None, "No plan", "unsolved"),
+        ("warning", False, "reached", "Nothing to do", "nothing"),
+        ("info", False, "missed", "No plan", "unsolved"),
     ],
 )
-def test_only_where_all_is_well_the_page_is_green_and_says_that_there_is_nothing_to_do(
-    advice: str, kicker: str, kind: str
+def test_only_where_all_is_well_the_page_is_green_whatever_the_words(
+    severity: Literal["warning", "info"], options: bool, outcome: GoalOutcome | None, kicker: str, kind: str
 ) -> None:
     inputs = balanced_inputs()
-    said = inputs.recommendation.advice.model_copy(update={"sentence": advice})
-    page = render_html(replace(inputs, recommendation=inputs.recommendation.model_copy(update={"advice": said})).page())
-    assert f'<p class="kicker">{kicker}</p>' in page
-    assert f'class="verdict {kind}"' in page
+    of = inputs.recommendation
+    said = of.advice.model_copy(update={"sentence": "All is as it is."})
+    known = {"advice": said, "findings": (Finding(severity, "a is at 60%."),), "goal_outcome": outcome}
+    changed = of.model_copy(update={**known, "options": of.options if options else ()})
+    page = replace(inputs, recommendation=changed).page()
+    text = render_html(page)
+    assert f'<p class="kicker">{kicker}</p>' in text
+    assert f'class="verdict {kind}"' in text
+    assert page.is_unsolved is (kind == "unsolved")
 
 
 def test_without_any_plan_the_page_says_that_usage_is_not_known() -> None:

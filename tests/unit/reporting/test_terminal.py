@@ -35,6 +35,15 @@ def test_the_first_line_is_the_verdict() -> None:
     assert printed(inputs).splitlines()[0] == inputs.page().verdict.headline
 
 
+def test_the_verdict_is_green_only_where_nothing_warns() -> None:
+    def colour(*findings: Finding) -> str:
+        inputs = balanced_inputs()
+        changed = inputs.recommendation.model_copy(update={"findings": findings})
+        return printed(replace(inputs, recommendation=changed), terminal=True)[:7]
+
+    assert (colour(), colour(Finding("warning", "a is at 90%."))) == ("\x1b[1;32m", "\x1b[1;33m")
+
+
 def test_the_three_findings_that_matter_are_there() -> None:
     inputs = skewed_inputs()
     findings = (*inputs.recommendation.findings, Finding("info", "a fourth"))

@@ -24,6 +24,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import STEADY_RATIO, steady_samples
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_first, deciding_resources, usage_ratios
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.advice.ailments import unused
@@ -32,9 +33,10 @@ from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.headline import highest_on_the_way
 from pulsar_advisor.planning.advice.isolation import isolation_sentences
 from pulsar_advisor.planning.advice.situation import Situation
+from pulsar_advisor.planning.advice.uneven import is_uneven
 from pulsar_advisor.planning.advice.vain_splits import why_in_vain
+from pulsar_advisor.planning.advice.verbs import Verbs, steps_found
 from pulsar_advisor.planning.kinds.arrivals import may_have_arrived
-from pulsar_advisor.planning.proposals.executable import why_no_destination
 from pulsar_advisor.planning.proposals.fitness import split_refusals
 
 _HOT_TOPICS_NAMED: Final = 3
@@ -57,17 +59,20 @@ _NO_SPLITS: Final = (
 )
 
 
+Severity = Literal["warning", "info"]
+
+
 @dataclass(frozen=True)
 class Finding:
     """One sentence for an operator."""
 
-    severity: Literal["warning", "info"]
+    severity: Severity
     """`warning` if something is wrong or should be done."""
     sentence: str
 
 
 def findings(
-    situation: Situation, plans: Sequence[Plan], judged: Coverage, advised: Plan | None = None
+    situation: Situation, plans: Sequence[Plan], judged: Coverage, verbs: Verbs, advised: Plan | None = None
 ) -> tuple[Finding, ...]:
     """What matters besides the advice and the coverage, most important first; at least one if a broker is fit.
 
@@ -85,13 +90,13 @@ def findings(
         _restarted(state, situation.earlier),
         _above_limits(fit),
         _busiest_broker(situation, of_all=not (judged.decides or judged.excluded_brokers)),
-        None if any(plan.goal for plan in plans) else _idle(situation),
+        None if any(plan.goal for plan in plans) else _idle(situation, verbs),
         None if advised is None else _peak(advised, settings),
         _warning(unknown_network(fit)),
         _warning(unused(state, settings)),
     )
     found += [one for one in of_brokers if one is not None]
-    found += [Finding("warning", sentence) for sentence in isolation_sentences(situation)]
+    found += [Finding("warning", sentence) for sentence in isolation_sentences(situation, verbs)]
     found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
         need = "needs" if more == 1 else "need"
@@ -143,7 +148,8 @@ def _starts(state: ClusterState) -> dict[str, int]:
 
 
 def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding | None:
-    """The busiest broker and what it is busy with; without `of_all` one that was set aside may be busier."""
+    """The busiest broker and what it is busy with, a warning if the load is uneven; without `of_all` one that was set
+    aside may be busier."""
     state, settings, base = situation.settled, situation.settings.values, situation.base
     available = np.flatnonzero(state.brokers.available)
     if not len(available):
@@ -159,6 +165,7 @@ def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding | None:
         f"({RESOURCE_NAMES[resource]}); the mean is {mean:.1%}."
     )
     mine = np.flatnonzero((state.bundles.owner == broker) & state.bundles.reported)
+    severity: Severity = "warning" if is_uneven(state, settings) else "info"
     if resource == CPU and (before := _cpu_before(state, broker, situation.earlier)) is not None:
         as_then = f"With as many messages, earlier reports had it at {before:.1%} at most"
         why = "they cost more now, or something else on its machine uses CPU, which no unload lowers"
@@ -174,17 +181,18 @@ def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding | None:
         memory = RESOURCE_NAMES[resource]
         stays = f"No bundle takes {memory} along, so no unload lowers it."
         see = "" if state.load_manager == "simple" else ": see `lint`"
-        return Finding("info", f"{sentence} {memory.capitalize()} says little about load{see}. {stays}")
+        return Finding(severity, f"{sentence} {memory.capitalize()} says little about load{see}. {stays}")
     if len(mine):
         shares = shares_of(state.bundles.traffic[mine], state.brokers.traffic[np.full(len(mine), broker)])[:, resource]
         if (share := float(shares.max())) > 0:
             bundle = state.bundle_name(int(mine[np.argmax(shares)]))
             sentence += f" {bundle} has the largest part of its {_GOES_WITH[resource]}: {share:.0%}."
-    return Finding("info", sentence)
+    return Finding(severity, sentence)
 
 
-def _idle(situation: Situation) -> Finding | None:
-    """The brokers that surely serve no user's topic, as new ones don't, where others serve some."""
+def _idle(situation: Situation, verbs: Verbs) -> Finding | None:
+    """The brokers that surely serve no user's topic, as new ones don't, where others serve some; and what `fill` finds
+    for them."""
     state = situation.fit
     bundles, users = state.bundles, of_users(state.namespaces.names)
     serves = (bundles.topics > 0) & (bundles.owner != NO_ROW) & users[bundles.namespace]
@@ -194,9 +202,12 @@ def _idle(situation: Situation) -> Finding | None:
         return None
     serve = "serves" if len(idle) == 1 else "serve"
     sentence = f"{some_of(idle)} {serve} no topic of users"
-    if why_no_destination(state, situation.settings.values) is not None:
+    if (plan := verbs.plan_for(Goal("fill", tuple(idle)))) is None:
         return Finding("info", f"{sentence}.")
-    return Finding("info", f"{sentence}: `fill BROKER` moves bundles there, if policies and room allow any.")
+    found = (
+        steps_found(plan) if plan.executable_steps else f"nothing: {str(plan.decision.why_nothing).removesuffix('.')}"
+    )
+    return Finding("info", f"{sentence}: {verbs.command(plan.title)} finds {found}.")
 
 
 def _cpu_before(state: ClusterState, broker: int, earlier: Sequence[ClusterState]) -> float | None:

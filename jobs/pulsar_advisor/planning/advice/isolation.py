@@ -6,14 +6,14 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.cluster.namespaces import of_users
-from pulsar_advisor.model.load.resource_usage import usage_ratios
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.situation import Situation
-from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
+from pulsar_advisor.planning.advice.verbs import Verbs
 
 
-def isolation_sentences(situation: Situation) -> list[str]:
+def isolation_sentences(situation: Situation, verbs: Verbs) -> list[str]:
     """A sentence about the users' bundles that isolation policies allow on no registered broker, be it fit or not, and
     one about those on brokers where policies forbid them."""
     state, settings = situation.fit, situation.settings.values
@@ -29,9 +29,13 @@ def isolation_sentences(situation: Situation) -> list[str]:
         [policy_candidates(facts, kind // 2, non_persistent=bool(kind % 2)) for kind in kinds.tolist()],
         dtype=np.bool_,
     ).reshape(len(kinds), len(available))
-    registered = placement_facts(situation.state, settings)
+    # All fit brokers are registered, so only what none of them may have is matched again.
+    registered = facts.after_moves(situation.state)
     somewhere = np.array(
-        [policy_candidates(registered, kind // 2, non_persistent=bool(kind % 2)).any() for kind in kinds.tolist()],
+        [
+            row.any() or policy_candidates(registered, kind // 2, non_persistent=bool(kind % 2)).any()
+            for kind, row in zip(kinds.tolist(), allowed, strict=True)
+        ],
         dtype=np.bool_,
     )[kind_of]
     lost = served[~somewhere].tolist()
@@ -47,10 +51,9 @@ def isolation_sentences(situation: Situation) -> list[str]:
             "back."
         )
     if outside:
-        has_room = np.any(allowed & ~(usage_ratios(state.brokers, settings) > settings.overloaded_ratio), axis=1)
-        may_go = served[is_outside & has_room[kind_of]].tolist()
-        is_planned = why_no_destination(state, settings) is None and any(is_movable(state, row) for row in may_go)
-        remedy = "; `conform` plans the moves" if is_planned else ""
+        conforming = verbs.plan_for(Goal("conform"))
+        finds_moves = conforming is not None and conforming.unloads
+        remedy = f"; {verbs.command('conform')} plans the moves" if finds_moves else ""
         named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
         found.append(
             f"{count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'} where isolation policies forbid "

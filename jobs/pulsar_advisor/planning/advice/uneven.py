@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import floor
 from typing import Final
@@ -14,18 +14,16 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan
-from pulsar_advisor.model.text.some_of import count, points
+from pulsar_advisor.model.text.some_of import points
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
 from pulsar_advisor.planning.advice.goal_sentence import usage_after
 from pulsar_advisor.planning.advice.headline import busiest_of
 from pulsar_advisor.planning.advice.situation import Situation
-from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
+from pulsar_advisor.planning.advice.verbs import Verbs, steps_found
+from pulsar_advisor.planning.proposals.executable import is_movable
 from pulsar_advisor.planning.proposals.limits import LEAVE_OUT
 from pulsar_advisor.planning.usage.hot_topics import HotTopic
-
-PlanFor = Callable[[Goal], Plan | None]
-"""The plan that the verb of a goal makes; None if the goal can't be planned for."""
 
 _MOST_BESIDE_SPLITS: Final = 500
 """Steps of a plan without splits, above which none with splits is made: it takes longer than all other answers."""
@@ -56,20 +54,22 @@ class Uneven:
     """What makes it, as an operator types it; empty without a plan."""
 
 
-def uneven(
-    situation: Situation, plan_for: PlanFor, excluded: Collection[str] = (), *, same_options: bool = False
-) -> Uneven | None:
+def is_uneven(state: ClusterState, settings: LoadBalancerSettings) -> bool:
+    """Whether the busiest broker is overloaded, or far above the mean, as `uneven` has it."""
+    return _busiest(state, settings) is not None
+
+
+def uneven(situation: Situation, verbs: Verbs, excluded: Collection[str] = ()) -> Uneven | None:
     """What can be done about the busiest available broker if no strategy acts; None if the load is even.
 
     It is uneven if that broker is overloaded, or above the mean by more than
     `loadBalancerBrokerThresholdShedderPercentage`, as Pulsar's default shedder up to 5.0 has it. Nothing can be done
-    about a broker that the operator `excluded` (ids). `plan_for`: the plan that a goal's verb makes, with the
-    `same_options` if the operator has to repeat some.
+    about a broker that the operator `excluded` (ids).
     """
     if (busiest := _busiest(situation.settled, situation.settings.values)) is None:
         return None
     why = _why_no_verb(situation, busiest, excluded)
-    return _found(situation, busiest, plan_for, same_options=same_options) if why is None else Uneven(why)
+    return _found(situation, busiest, verbs) if why is None else Uneven(why)
 
 
 def _why_no_verb(situation: Situation, busiest: _Busiest, excluded: Collection[str]) -> str | None:
@@ -85,8 +85,6 @@ def _why_no_verb(situation: Situation, busiest: _Busiest, excluded: Collection[s
         return f"{is_above}: no bundle takes {resource} along, so no move lowers it."
     if busiest.broker in excluded:
         return f"{is_above}, and is excluded by --exclude-broker."
-    if why_no_destination(state, settings):  # so no goal can be planned for
-        return f"{is_above}."
     if undivided := _undivided(situation, busiest):
         return f"{is_above}, and no unload and no split divides {undivided}."
     return None
@@ -130,34 +128,27 @@ def _undivided(situation: Situation, busiest: _Busiest) -> str:
     return f"{hottest.in_words}{_nor(others)}"
 
 
-def _found(situation: Situation, busiest: _Busiest, plan_for: PlanFor, *, same_options: bool) -> Uneven:
+def _found(situation: Situation, busiest: _Busiest, verbs: Verbs) -> Uneven:
     """What the first verb that helps finds, with its usual target or with that of an even load; or that none helps."""
-    is_above, options = _is_above(situation, busiest), " with the same options" if same_options else ""
+    is_above = _is_above(situation, busiest)
     to = max(1, floor(round(100 * busiest.even_ratio, 3)))
     plans = list[Plan]()
     for goal in (*busiest.goals, *(replace(goal, target_ratio=to / 100) for goal in busiest.goals)):
         if goal.kind == "split" and any(len(plan.executable_steps) > _MOST_BESIDE_SPLITS for plan in plans[:2]):
             continue
-        if (plan := plan_for(goal)) is None:
+        if (plan := verbs.plan_for(goal)) is None:
             continue
         if falls := _falls(plan, busiest.broker, situation.noise.ratio):
             target = "" if goal.target_ratio is None else f" --to {to}%"
-            command = f"`{goal.title}{target}`{options}"
-            return Uneven(f"{is_above}: {command} finds {_steps(plan)}: {falls}.", plan, command)
+            command = verbs.command(f"{goal.title}{target}")
+            return Uneven(f"{is_above}: {command} finds {steps_found(plan)}: {falls}.", plan, command)
         plans.append(plan)
     if not plans:
         return Uneven(f"{is_above}.")
     *first, last = dict.fromkeys(f"`{plan.title}`" for plan in plans)
-    verbs = f"{', '.join(first)} and {last}" if first else last
-    why = _why_nothing(situation, busiest.row, plans[0])
-    nothing = f"and {verbs}{options}, also with `--to {to}%`, find nothing that lowers it by more than noise"
-    return Uneven(f"{is_above}, {nothing}{why}")
-
-
-def _steps(plan: Plan) -> str:
-    """`2 unloads`, `1 split and 2 unloads`: what can be carried out."""
-    splits, unloads = len(plan.executable_steps) - len(plan.unloads), count(len(plan.unloads), "unload")
-    return f"{count(splits, 'split')} and {unloads}" if splits else unloads
+    asked = f"{', '.join(first)} and {last}" if first else last
+    nothing = f"and {asked}{verbs.options}, also with `--to {to}%`, find nothing that lowers it by more than noise"
+    return Uneven(f"{is_above}, {nothing}{_why_nothing(situation, busiest.row, plans)}")
 
 
 def _falls(plan: Plan, broker: str, floor_ratio: float) -> str:
@@ -175,18 +166,31 @@ def _falls(plan: Plan, broker: str, floor_ratio: float) -> str:
     return f"{falls}, and {busiest} is the busiest, at {after.maximum_ratio:.1%}"
 
 
-def _why_nothing(situation: Situation, broker: int, plan: Plan) -> str:
-    """The end of a sentence: why a plan does no more for a broker (a row)."""
+def _why_nothing(situation: Situation, broker: int, plans: Sequence[Plan]) -> str:
+    """The end of a sentence: why the plans of verbs do no more for a broker (a row); first why that about it doesn't,
+    then what keeps bundles whole."""
+    plan = next((plan for plan in plans if plan.goal is not None and plan.goal.brokers), plans[0])
+    whole = [_why_whole(plan) for plan in plans if plan.decision.figures.get("splits") == 0][:1]
     if plan.executable_steps:
         # Where limits leave steps out, the others are about what it would do without them.
         of_limits = [one for one in plan.decision.caveats if one.lower().startswith(LEAVE_OUT)]
-        return " ".join((".", *(of_limits or plan.decision.caveats)))
+        return " ".join((".", *(of_limits or (*plan.decision.caveats, *whole))))
     state, settings = situation.settled, situation.settings.values
     finds_no_move = plan.decision.figures.get("moves") == 0
     if finds_no_move and state.isolation_policies and not _may_go_below_mean(state, settings, broker):
         return ": isolation policies leave its bundles no other broker with room."
-    why = (plan.decision.why_nothing or "no bundle can be moved").removesuffix(".")
-    return f". `{plan.title}`: {why}."
+    is_stuck = finds_no_move and "usage_ratio_after" in plan.decision.figures  # and has bundles that may move
+    return " ".join((f". `{plan.title}`: {_reason(plan)}", *(whole if is_stuck else ())))
+
+
+def _why_whole(split: Plan) -> str:
+    """Why no split was found: the first bundle that can't be cut, if any."""
+    refusals = split.decision.caveats
+    return f"`{split.title}`: {refusals[0] if refusals else _reason(split)}"
+
+
+def _reason(plan: Plan) -> str:
+    return (plan.decision.why_nothing or "no bundle can be moved").removesuffix(".") + "."
 
 
 def _nor(others: Sequence[HotTopic]) -> str:

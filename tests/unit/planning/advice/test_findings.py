@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,10 +23,12 @@ from pulsar_advisor.planning.advice.coverage import coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.findings import findings as findings_of
 from pulsar_advisor.planning.advice.situation import Situation
+from pulsar_advisor.planning.advice.verbs import Verbs
 from snapshots import runtime_settings
 from unit.execution.doubles import make_plan, split_step, unload_step
 from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone
 from unit.planning.conftest import MIB
+from unit.planning.kinds.clusters import planned
 
 
 def findings(
@@ -34,8 +37,13 @@ def findings(
     plans: Sequence[Plan] = (),
     earlier: Sequence[ClusterState] = (),
     advised: Plan | None = None,
+    **limits: Any,
 ) -> tuple[Finding, ...]:
-    return findings_of(Situation.of(state, settings, earlier), plans, coverage(state, settings.values), advised)
+    def plan_for(goal: Goal) -> Plan | None:
+        return None if state.load_manager == "simple" else planned(state, goal, **limits)
+
+    situation, judged = Situation.of(state, settings, earlier), coverage(state, settings.values)
+    return findings_of(situation, plans, judged, Verbs(plan_for, same_options=bool(limits)), advised)
 
 
 def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small_bundles(
@@ -246,8 +254,13 @@ def test_brokers_without_a_users_topic_are_named_with_the_verb_that_gives_them_s
 ) -> None:
     state.bundles.topics[state.bundles.owner == 2] = 0
     [idle] = [one for one in findings(state, settings) if "no topic of users" in one.sentence]
-    assert idle == Finding(
-        "info", "c:8080 serves no topic of users: `fill BROKER` moves bundles there, if policies and room allow any."
+    assert idle == Finding("info", "c:8080 serves no topic of users: `fill c:8080` finds 1 unload.")
+    [excluded] = [
+        one for one in findings(state, settings, exclude_brokers=("c:8080",)) if "no topic of users" in one.sentence
+    ]
+    assert excluded.sentence == (
+        "c:8080 serves no topic of users: `fill c:8080` with the same options finds nothing: c:8080 takes nothing: the "
+        "request excludes it."
     )
     [of_simple] = [
         one for one in findings(replace(state, load_manager="simple"), settings) if "no topic of users" in one.sentence
@@ -313,13 +326,26 @@ def test_conform_is_named_only_where_it_would_make_a_plan(state: ClusterState, s
 
     assert names_conform(elsewhere)
     assert not names_conform(replace(elsewhere, load_manager="simple"))
-    full = elsewhere.brokers.usage.copy()
-    full[1, CPU] = 380.0
-    assert not names_conform(replace(elsewhere, brokers=replace(elsewhere.brokers, usage=full)))
+    for without_room in (380.0, 330.0):  # overloaded, or with less room than any of the bundles needs
+        usage = elsewhere.brokers.usage.copy()
+        usage[1, CPU] = without_room
+        assert not names_conform(replace(elsewhere, brokers=replace(elsewhere.brokers, usage=usage)))
     elsewhere.bundles.topics[0] = 0
     assert names_conform(elsewhere)
     elsewhere.bundles.topics[:] = 0
     assert not names_conform(elsewhere)
+
+
+def test_the_busiest_broker_is_a_warning_where_the_load_is_uneven(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    def severity() -> str:
+        [found] = [one for one in findings(state, settings) if "is the busiest broker" in one.sentence]
+        return found.severity
+
+    assert severity() == "warning"
+    state.brokers.usage[:, CPU] = [240.0, 220.0, 200.0]
+    assert severity() == "info"
 
 
 def test_of_a_broker_above_its_limit_only_that_one_of_the_two_is_wrong_is_said_and_first(

@@ -13,9 +13,11 @@ from pulsar_advisor.model.configuration.resolved_settings import ResolvedSetting
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.advice.situation import Situation
-from pulsar_advisor.planning.advice.uneven import PlanFor, uneven
+from pulsar_advisor.planning.advice.uneven import uneven
+from pulsar_advisor.planning.advice.verbs import PlanFor, Verbs
 from pulsar_advisor.planning.usage.hot_topics import HotTopic
 from pulsar_advisor.planning.usage.noise import NoiseFloor
+from states import WHOLE
 from unit.planning.kinds.clusters import cluster, planned
 
 SETTINGS = resolve_settings("4.0.8")
@@ -38,7 +40,7 @@ def uneven_sentence(
     same_options: bool = False,
 ) -> str | None:
     situation = replace(Situation.of(state, settings), noise=NoiseFloor(floor_ratio, "default"), hot=tuple(hot))
-    found = uneven(situation, plan_for, excluded, same_options=same_options)
+    found = uneven(situation, Verbs(plan_for, same_options=same_options), excluded)
     return None if found is None else found.sentence
 
 
@@ -96,17 +98,29 @@ def test_a_target_at_which_the_load_counts_as_even_is_tried_too() -> None:
     assert said(state) == f"{OVERLOADED}: `relieve a:8080 --to 85%` finds 1 unload: a:8080 falls to 50.0%."
 
 
-def test_where_no_verb_finds_anything_the_reason_is_that_of_the_first() -> None:
-    assert (
-        said(cluster({"a": [90], "b": [10], "c": [5]}))
-        == f"{NOTHING}. `relieve a:8080`: no other broker has room for a bundle."
+def test_where_no_verb_finds_anything_it_is_said_why_and_why_the_bundle_stays_whole() -> None:
+    named = ["persistent://t/a-0/0"]
+    reason = (
+        f"{NOTHING}. `relieve a:8080`: no other broker has room for a bundle. `split`: t/a-0/{WHOLE} can't be split: "
     )
+    state = cluster({"a": [90], "b": [10], "c": [5]}, topics=named)
+    state.topics.traffic[:] = state.bundles.traffic[0]
+    assert said(state) == (f"{reason}it has 1 topic with load, and each part needs one.")
+
+
+def test_where_no_bundle_may_move_the_verb_about_that_broker_gives_the_reason(state: ClusterState) -> None:
+    state.brokers.usage[:, CPU] = [240.0, 120.0, 60.0]
+    state.bundles.topics[:] = 0
+    found = str(said(state))
+    assert "above the mean, and `balance`, `relieve a:8080` and `split`, also" in found
+    assert found.endswith(" by more than noise. `relieve a:8080`: no bundle may be moved.")
 
 
 def test_a_fall_within_noise_is_nothing(state: ClusterState, settings: ResolvedSettings) -> None:
     found = uneven_sentence(state, settings, verbs(state), floor_ratio=0.6)
     assert found == (
-        f"{NOTHING}. a:8080 only falls to 50.0%, not to 44.0%: no other broker surely has room for more within 44.0%."
+        f"{NOTHING}. a:8080 only falls to 50.0%, not to 44.0%: no other broker surely has room for more within 44.0%. "
+        "`split`: t/hot/0x00000000_0x40000000 can't be split: the load of 1 topic in it isn't known."
     )
 
 
@@ -172,14 +186,8 @@ def test_isolation_policies_that_leave_no_broker_with_room_are_the_reason(state:
     assert said(two) == f"{NOTHING}. `relieve a:8080`: no bundle may be moved."
 
 
-def test_a_simple_cluster_has_no_goals(state: ClusterState, settings: ResolvedSettings) -> None:
-    found = uneven_sentence(replace(state, load_manager="simple"), settings, no_verb)
-    assert found == f"{OVERLOADED}."
-
-
-def test_a_release_that_keeps_no_destination_has_no_goals(state: ClusterState) -> None:
-    found = uneven_sentence(replace(state, pulsar_version="2.11.0"), resolve_settings("2.11.0"), no_verb)
-    assert found == f"{OVERLOADED}."
+def test_where_no_goal_can_be_planned_for_no_verb_is_named(state: ClusterState, settings: ResolvedSettings) -> None:
+    assert uneven_sentence(state, settings, lambda _: None) == f"{OVERLOADED}."
 
 
 def test_where_every_broker_is_overloaded_only_more_brokers_help(
