@@ -70,15 +70,15 @@ def recommendation(
     planned = [row for row in scores if row.plan is not None]
     by_own, verbs = alone.foresight(None), _verbs(alone, request)
     refused = _refusals(fit, settings, request)
+    judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
     is_judged = not none_judged(scores, refused)
-    chosen = _chosen(alone, scores, request, plan_in, by_own, verbs, is_judged=is_judged)
+    chosen = _chosen(alone, scores, request, plan_in, by_own, verbs, is_judged=is_judged and not judged.decides)
     advised = chosen.advised
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
     of_goal = plan_in(str(planned[0].plan)) if request.goal is not None and planned else None
     # A roll keeps the balancer off until its last turn, and its plan is the first one.
     is_roll = advised_plan is not None and advised_plan.shedder == ROLL
     foresight = by_own if is_roll or advised_plan is None else alone.foresight(advised_plan)
-    judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
     said_first = [ailment.sentence for ailment in ails[:1] if request.goal is None]
     found = _findings(alone, planned, advised, plan_in, judged, verbs)
     if of_goal is not None:
@@ -156,6 +156,7 @@ def _chosen(
 ) -> _Choice:
     """For a goal, the first plan that has steps. Else the best one, unless it only splits and the first option is to
     wait: Pulsar's own balancer makes its splits, and goes on. Where it has no unloads, what a verb finds is an option.
+    Where nothing is advised because too little could be judged, nothing is an option.
     """
     if request.goal is not None:
         return _Choice(next((row for row in scores if row.steps), None))
@@ -176,13 +177,16 @@ def _chosen(
     options = options_with()
     best = advise(offered, alone.configured, floor_ratio)
     waits = bool(options) and options[0].kind == "own_balancer"
+    advised = None if best is not None and not best.unloads and waits else best
+    if advised is None and not is_judged:
+        return _Choice(None)
     overloads = next(iter(overloading.values()), "")
-    if not is_judged or (best is not None and best.unloads):
-        return _Choice(best, options, overloads)
+    if advised is not None and advised.unloads:
+        return _Choice(advised, options, overloads)
     found = uneven(situation, verbs, request.limits.exclude_brokers)
     if found is not None and found.plan is not None:
         options = options_with(of_verb=_of_verb(found.plan, found.command, situation.fit))
-    return _Choice(None if waits else best, options, overloads, None if found is None else found.sentence)
+    return _Choice(advised, options, overloads, None if found is None else found.sentence)
 
 
 def _of_verb(plan: Plan, command: str, state: ClusterState) -> Score:

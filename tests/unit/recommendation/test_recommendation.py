@@ -223,6 +223,20 @@ def test_what_a_verb_finds_where_no_strategy_acts_is_the_first_option_though_no_
     assert nothing.condition == "the busiest broker has room for the load to come"
 
 
+def test_beside_no_advice_there_are_no_options() -> None:
+    state = cluster("a", "a", "a", "b")
+    small = resolve_settings("4.0.8", what_if={"loadBalancerBundleUnloadMinThroughputThreshold": "1000000"})
+    (judged, _), (unjudged, _) = (
+        recommended(
+            replace(state, bundles=replace(state.bundles, usable=np.array([fit, True, True, True]))), settings=small
+        )
+        for fit in (True, False)
+    )
+    assert (judged.is_unjudged, unjudged.is_unjudged) == (False, True)
+    assert "No advice without it" in unjudged.advice.sentence
+    assert judged.options and unjudged.options == ()
+
+
 def test_of_a_cluster_that_takes_no_goal_no_verb_is_named() -> None:
     state = cluster("a", "b", "c", "c")
     state.brokers.usage[0] = 0.0
