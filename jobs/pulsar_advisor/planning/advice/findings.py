@@ -40,6 +40,8 @@ from pulsar_advisor.planning.kinds.arrivals import may_have_arrived
 from pulsar_advisor.planning.proposals.fitness import split_refusals
 
 _HOT_TOPICS_NAMED: Final = 3
+_IDLE_FILLED: Final = 3
+"""Idle brokers in the command that fills them; it can be given again."""
 
 _ABOVE_ITS_LIMIT_RATIO: Final = 1.1
 """The tolerance of the checks about it: samples of usage and of time don't match to the millisecond."""
@@ -202,12 +204,13 @@ def _idle(situation: Situation, verbs: Verbs) -> Finding | None:
         return None
     serve = "serves" if len(idle) == 1 else "serve"
     sentence = f"{some_of(idle)} {serve} no topic of users"
-    if (plan := verbs.plan_for(Goal("fill", tuple(idle)))) is None:
+    filled = idle[:_IDLE_FILLED]
+    if (plan := verbs.plan_for(Goal("fill", tuple(filled)))) is None:
         return Finding("info", f"{sentence}.")
     found = (
         steps_found(plan) if plan.executable_steps else f"nothing: {str(plan.decision.why_nothing).removesuffix('.')}"
     )
-    return Finding("info", f"{sentence}: {verbs.command(plan.title)} finds {found}.")
+    return Finding("info", f"{sentence}: {verbs.command(' '.join(('fill', *filled)))} finds {found}.")
 
 
 def _cpu_before(state: ClusterState, broker: int, earlier: Sequence[ClusterState]) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import floor
 from typing import Final
 
@@ -170,27 +171,27 @@ def _why_nothing(situation: Situation, broker: int, plans: Sequence[Plan]) -> st
     """The end of a sentence: why the plans of verbs do no more for a broker (a row); first why that about it doesn't,
     then what keeps bundles whole."""
     plan = next((plan for plan in plans if plan.goal is not None and plan.goal.brokers), plans[0])
-    whole = [_why_whole(plan) for plan in plans if plan.decision.figures.get("splits") == 0][:1]
+    state, settings = situation.settled, situation.settings.values
+    whole = _why_whole(
+        plans, [state.bundle_name(row) for row in np.flatnonzero(state.bundles.owner == broker).tolist()]
+    )
     if plan.executable_steps:
         # Where limits leave steps out, the others are about what it would do without them.
         of_limits = [one for one in plan.decision.caveats if one.lower().startswith(LEAVE_OUT)]
         return " ".join((".", *(of_limits or (*plan.decision.caveats, *whole))))
-    state, settings = situation.settled, situation.settings.values
     finds_no_move = plan.decision.figures.get("moves") == 0
     if finds_no_move and state.isolation_policies and not _may_go_below_mean(state, settings, broker):
         return ": isolation policies leave its bundles no other broker with room."
     is_stuck = finds_no_move and "usage_ratio_after" in plan.decision.figures  # and has bundles that may move
-    return " ".join((f". `{plan.title}`: {_reason(plan)}", *(whole if is_stuck else ())))
+    why = (plan.decision.why_nothing or "no bundle can be moved").removesuffix(".")
+    return " ".join((f". `{plan.title}`: {why}.", *(whole if is_stuck else ())))
 
 
-def _why_whole(split: Plan) -> str:
-    """Why no split was found: the first bundle that can't be cut, if any."""
-    refusals = split.decision.caveats
-    return f"`{split.title}`: {refusals[0] if refusals else _reason(split)}"
-
-
-def _reason(plan: Plan) -> str:
-    return (plan.decision.why_nothing or "no bundle can be moved").removesuffix(".") + "."
+def _why_whole(plans: Sequence[Plan], bundles: Sequence[str]) -> list[str]:
+    """A sentence: why the first of these bundles that splits would have to cut can't be; none where one can."""
+    caveats = (one for plan in plans if plan.decision.figures.get("splits") == 0 for one in plan.decision.caveats)
+    of_these = (f"`split`: {one}" for one in caveats if any(bundle in one for bundle in bundles))
+    return list(islice(of_these, 1))
 
 
 def _nor(others: Sequence[HotTopic]) -> str:

@@ -28,7 +28,7 @@ from snapshots import runtime_settings
 from unit.execution.doubles import make_plan, split_step, unload_step
 from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone
 from unit.planning.conftest import MIB
-from unit.planning.kinds.clusters import planned
+from unit.planning.kinds.clusters import cluster, planned
 
 
 def findings(
@@ -262,6 +262,9 @@ def test_brokers_without_a_users_topic_are_named_with_the_verb_that_gives_them_s
         "c:8080 serves no topic of users: `fill c:8080` with the same options finds nothing: c:8080 takes nothing: the "
         "request excludes it."
     )
+    new = cluster({"a": [10] * 4, "b": [], "c": []})
+    [two] = [one for one in findings(new, settings) if "no topic of users" in one.sentence]
+    assert two.sentence == "b:8080, c:8080 serve no topic of users: `fill b:8080 c:8080` finds 2 unloads.", "as typed"
     [of_simple] = [
         one for one in findings(replace(state, load_manager="simple"), settings) if "no topic of users" in one.sentence
     ]

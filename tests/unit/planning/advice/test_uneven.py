@@ -108,6 +108,13 @@ def test_where_no_verb_finds_anything_it_is_said_why_and_why_the_bundle_stays_wh
     assert said(state) == (f"{reason}it has 1 topic with load, and each part needs one.")
 
 
+def test_of_several_bundles_that_stay_whole_one_of_the_broker_asked_about_is_named() -> None:
+    state = cluster({"a": [88], "b": [90], "c": [60]}, topics=["persistent://t/a-0/0", "persistent://t/b-0/0"])
+    found = str(said(state))
+    assert found.startswith("b:8080 is at 90.0%")
+    assert f"`split`: t/b-0/{WHOLE} can't be split: " in found and "t/a-0" not in found
+
+
 def test_where_no_bundle_may_move_the_verb_about_that_broker_gives_the_reason(state: ClusterState) -> None:
     state.brokers.usage[:, CPU] = [240.0, 120.0, 60.0]
     state.bundles.topics[:] = 0
