@@ -1,10 +1,11 @@
 """# Watch that snapshots come
 
-Runs every five minutes, for all clusters, and reads only files.
+Runs every five minutes, for all clusters, and reads only files and the ledger.
 
 | task | what it does |
 |---|---|
 | `overdue` | sets the metric of each cluster's newest snapshot with advice; calls everyone once if three are missing |
+|  | or they can't be read, once when they come again, and once about a run that its process abandoned |
 
 With a schedule of every 15 minutes, that is after 45 minutes. A cluster without a schedule is never overdue. The state
 store of a cluster's asset keeps the newest snapshot that people were called about.

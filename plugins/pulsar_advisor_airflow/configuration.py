@@ -96,8 +96,8 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
     },
     "call_notifiers": {
         "description": "Called when an approval waits, a run is paused, a drained broker waits for its restart, "
-        "a task failed, or snapshots are overdue: written as advice_notifiers; in their templates, call has event, "
-        "cluster, sentence and link.",
+        "a task failed, a run was abandoned, or snapshots are overdue: written as advice_notifiers; in their "
+        "templates, call has event, cluster, sentence and link.",
         "default": "",
         "example": "our_notifiers.pager",
     },

@@ -20,7 +20,15 @@ from pulsar_advisor_airflow.configuration import (
 )
 from pulsar_advisor_airflow.failures import RejectedByPerson
 
-Event = Literal["approval.waiting", "run.parked", "roll.waiting", "task.failed", "snapshot.overdue"]
+Event = Literal[
+    "approval.waiting",
+    "run.parked",
+    "run.abandoned",
+    "roll.waiting",
+    "task.failed",
+    "snapshot.overdue",
+    "snapshot.resumed",
+]
 
 CHANGES: Final = "changes"
 """Key of the XCom in which `new_advice` leaves a digest of what it found."""

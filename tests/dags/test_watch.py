@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +17,7 @@ import pytest
 
 from dags.conftest import RunDag, Stages
 from pulsar_advisor.admin.webhook import NotDelivered, Webhook
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow import overdue
@@ -21,9 +26,11 @@ from pulsar_advisor_airflow.metrics import age_measured
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.overdue import why_overdue
 from pulsar_advisor_airflow.tasks import watch
+from unit.execution.actors import started
 
 pytestmark = pytest.mark.airflow
 
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 NOON = datetime(2026, 11, 25, 12, 0, 30, tzinfo=UTC)
 
 
@@ -47,6 +54,16 @@ def test_a_snapshot_dated_by_a_clock_that_is_ahead_has_no_negative_age(monkeypat
     monkeypatch.setattr("airflow.sdk.observability.stats.gauge", lambda _name, value, **_: measured.append(value))
     age_measured("99991231T235959Z", "prod-eu")
     assert measured == [0.0]
+
+
+def test_the_rule_about_a_watch_that_is_down_finds_the_metric_that_it_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As exporters write it: Airflow's prefix, and an underscore in place of what Prometheus doesn't allow."""
+    measured: list[str] = []
+    monkeypatch.setattr("airflow.sdk.observability.stats.gauge", lambda name, *_, **__: measured.append(name))
+    age_measured("20261125T080000Z", "prod-eu")
+    [rule] = re.findall(r'absent\(changes\(sum\(\{__name__=~"([^"]+)"\}', OPERATIONS.read_text(encoding="utf-8"))
+    [exported] = ["airflow_" + re.sub(r"\W", "_", name) for name in measured]
+    assert re.fullmatch(rule, exported)
 
 
 @pytest.mark.parametrize(
@@ -160,12 +177,12 @@ def test_who_was_called_about_one_snapshot_is_called_again_about_a_newer_one(
 ) -> None:
     known = Cluster(name="demo", pulsar_conn_id="p")
     for newest in ("20261125T080000Z", "20261125T080000Z", "20261125T113000Z"):
-        watch._call_once_about(known, newest, f"the last is {newest}")
+        watch._call_about_snapshots(known, newest, f"the last is {newest}")
     assert [call.split()[5] for call in calls] == ["20261125T080000Z", "20261125T113000Z"]
 
 
 @pytest.mark.usefixtures("watched_for_long")
-def test_a_cluster_that_can_not_be_looked_at_keeps_no_other_from_it(
+def test_a_cluster_that_can_not_be_read_keeps_no_other_from_it_and_has_somebody_called_once(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None], calls: list[str]
 ) -> None:
     def newest_advised(root: Root, _now: datetime) -> None:
@@ -174,10 +191,52 @@ def test_a_cluster_that_can_not_be_looked_at_keeps_no_other_from_it(
 
     registered("unreadable", "overdue")
     monkeypatch.setattr("pulsar_advisor_airflow.overdue.newest_advised", newest_advised)
-    assert run_dag("pulsar_watch")[0] == "failed"
-    call, failure = calls
-    assert call.startswith("snapshot.overdue overdue no snapshot since")
-    assert "overdue failed: unreadable: this folder can't be read" in failure
+    assert [run_dag("pulsar_watch")[0] for _ in range(3)] == ["success"] * 3
+    overdue, unreadable = calls
+    assert overdue.startswith("snapshot.overdue overdue no snapshot since")
+    assert unreadable.startswith("snapshot.overdue unreadable its snapshots can't be read")
+    assert "this folder can't be read" in unreadable
+
+
+def test_whoever_was_called_hears_that_snapshots_come_again_or_can_be_read_again(
+    monkeypatch: pytest.MonkeyPatch, calls: list[str], kept: dict[str, object]
+) -> None:
+    known = Cluster(name="demo", pulsar_conn_id="p")
+    advised: list[str | None] = ["20261125T080000Z", "20261125T113000Z", None, "20261125T113000Z", None, None]
+
+    def newest_advised(_root: Root, _now: datetime) -> str:
+        if (newest := advised.pop(0)) is None:
+            raise StorageError("this folder can't be read")
+        return newest
+
+    monkeypatch.setattr(overdue, "newest_advised", newest_advised)
+    looks = [watch._is_overdue(known, NOON) for _ in range(6)]
+    assert looks == [True, False, True, False, True, True]
+    assert [call.split()[0] for call in calls] == ["snapshot.overdue", "snapshot.resumed", "snapshot.overdue"]
+    assert "the last that led to advice: 20261125T113000Z" in calls[1]  # not after a single failed read
+
+
+@pytest.mark.parametrize(("silent_min", "called"), [(10, 0), (60, 1)], ids=["a task may take it over", "for good"])
+def test_somebody_is_called_once_about_a_run_that_its_process_abandoned(
+    stages: Stages, run_dag: RunDag, calls: list[str], silent_min: int, called: int
+) -> None:
+    with closing(
+        open_ledger(stages.root.ledger_url, lambda: time.time_ns() // 1_000_000 - 60_000 * silent_min)
+    ) as then:
+        run = started(then, stages.plan).id
+    assert [run_dag("pulsar_watch")[0] for _ in range(2)] == ["success"] * 2
+    assert len(calls) == called
+    for message in calls:
+        assert message.startswith(f"run.abandoned demo run {run} is abandoned: process {os.getpid()} on ")
+        assert "was last active 60 min ago; go on with it where it was begun (clear its task apply), or " in message
+        assert f"/runs/{run}" in message
+
+
+def test_a_ledger_that_can_not_be_read_does_not_silence_the_watch(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__LEDGER", "postgresql://127.0.0.1:1/gone")
+    assert run_dag("pulsar_watch")[0] == "success"
 
 
 def test_a_notifier_that_can_not_be_made_any_more_keeps_no_other_from_its_call(

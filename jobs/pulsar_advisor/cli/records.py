@@ -71,7 +71,8 @@ def runs(
     """
     from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
     from pulsar_advisor.execution.ledger.approvals import approval_of_run
-    from pulsar_advisor.execution.ledger.lists import not_drained, runs_on, undone
+    from pulsar_advisor.execution.ledger.lists import runs_on, undone
+    from pulsar_advisor.execution.ledger.unfinished import concerns
     from pulsar_advisor.execution.run.guard.left_off import left_off
 
     with _ledger_of(place, ledger) as (cluster, book):
@@ -101,7 +102,7 @@ def runs(
                 say(f"undone since; to see how: {how}")
             return
         left, listed = left_off(book), runs_on(book, cluster)
-        in_use = not_drained(book, listed)
+        to_know = concerns(book, listed)
         found = [
             RecordedRun(
                 run=run.id,
@@ -110,7 +111,7 @@ def runs(
                 started_at_ms=run.started_at_ms,
                 ended_at_ms=run.ended_at_ms,
                 approver=approval_of_run(book, run).approver,
-                sentence="; ".join(filter(None, (run.sentence, in_use.get(run.id)))),
+                sentence="; ".join(filter(None, (run.sentence, to_know.get(run.id)))),
                 still_off=tuple(switch.setting for switch in left if switch.run == run.id),
             )
             for run in listed

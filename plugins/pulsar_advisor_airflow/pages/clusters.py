@@ -14,6 +14,7 @@ from pulsar_advisor.execution.ledger.plan_states import PlanState, states_of
 from pulsar_advisor.execution.ledger.rolls import open_rolls
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
 from pulsar_advisor.execution.ledger.tables import Event, Run
+from pulsar_advisor.execution.ledger.unfinished import concerns
 from pulsar_advisor.execution.ledger.verifications import Verdict, last_verdicts
 from pulsar_advisor.execution.run.guard.left_off import left_off_by_cluster
 from pulsar_advisor.model.bounds import DEFAULT_DAYS
@@ -74,7 +75,7 @@ class ClusterContent:
     plans: Part[PlanState] = field(default=Part((), None))
     runs: Part[Run] = field(default=Part((), None))
     verdicts: Mapping[int, Verdict] = field(default_factory=dict)
-    not_drained: Mapping[int, str] = field(default_factory=dict)
+    concerns: Mapping[int, str] = field(default_factory=dict)
     """Both as in `PlanContent`."""
     events: Sequence[Event] = ()
     left_off: Sequence[SwitchedOff] = ()
@@ -139,7 +140,7 @@ def cluster_content(cluster: Cluster, offsets: Offsets) -> ClusterContent:
             runs=part(runs, ROWS_SHOWN, lambda _: offsets.runs_from + ROWS_SHOWN),
             events=lists.newest_events(ledger, cluster.name, EVENTS_SHOWN),
             verdicts=last_verdicts(ledger, [run.id for run in runs[:ROWS_SHOWN]]),
-            not_drained=lists.not_drained(ledger, runs[:ROWS_SHOWN]),
+            concerns=concerns(ledger, runs[:ROWS_SHOWN]),
             left_off=left_off_by_cluster(ledger).get(cluster.name, ()),
             rolls=open_rolls(ledger, cluster.name),
         )

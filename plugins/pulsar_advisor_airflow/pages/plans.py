@@ -17,6 +17,7 @@ from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.rolls import roll_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run
+from pulsar_advisor.execution.ledger.unfinished import concerns
 from pulsar_advisor.execution.ledger.verifications import Verdict, last_verdicts
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.preconditions import stale
@@ -80,8 +81,8 @@ class PlanContent:
     runs: Sequence[Run] = ()
     verdicts: Mapping[int, Verdict] = field(default_factory=dict)
     """The last verdict of `verify` on each run that has one, by the run's number."""
-    not_drained: Mapping[int, str] = field(default_factory=dict)
-    """Likewise, why brokers that a run drained may not be stopped."""
+    concerns: Mapping[int, str] = field(default_factory=dict)
+    """Likewise, what `concerns` says of a run."""
     events: Part[Event] = field(default=Part((), None))
 
 
@@ -133,7 +134,7 @@ def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, offsets: O
         rejections=lists.events_of(ledger, [digest], [REJECTED]).get(digest, ()),
         runs=runs,
         verdicts=last_verdicts(ledger, [run.id for run in runs]),
-        not_drained=lists.not_drained(ledger, runs),
+        concerns=concerns(ledger, runs),
         events=events_of_plan(ledger, digest, offsets),
     )
 

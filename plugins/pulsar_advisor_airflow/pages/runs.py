@@ -16,6 +16,7 @@ from pulsar_advisor.execution.ledger.runs import is_parked, run_if_any
 from pulsar_advisor.execution.ledger.steps import is_left, steps_of_run
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
 from pulsar_advisor.execution.ledger.tables import Event, Run, StepRecord
+from pulsar_advisor.execution.ledger.unfinished import concerns
 from pulsar_advisor.execution.ledger.verifications import Verdict, last_verdicts
 from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.pace import sent_in_order
@@ -38,14 +39,14 @@ class RunContent:
     confirmed: int
     """How many steps are confirmed."""
     verdicts: Mapping[int, Verdict]
-    not_drained: Mapping[int, str]
+    concerns: Mapping[int, str]
     """Both as in `PlanContent`."""
     events: Part[Event]
     approver: str
     pause: str | None
     """Who asked for a pause, if somebody did."""
-    waiting: str
-    """What a parked run waits for; empty if it isn't parked."""
+    waiting: Event | None
+    """Since when a parked run waits, and for what; None if it isn't parked."""
     left_off: Sequence[SwitchedOff]
     """What it switched off and could not restore."""
     left_open: Sequence[str]
@@ -79,11 +80,11 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, offsets: Offsets)
         steps_in_all=len(steps),
         confirmed=sum(step.is_confirmed for step in steps),
         verdicts=last_verdicts(ledger, [run.id]),
-        not_drained=lists.not_drained(ledger, [run]),
+        concerns=concerns(ledger, [run]),
         events=events_of_plan(ledger, run.digest, offsets, run.id),
         approver=approval.approver if approval else "",
         pause=pause_requested(ledger, run.id),
-        waiting=next(event.detail for event in reversed(parked) if event.run_id == run.id) if is_parked(run) else "",
+        waiting=next(event for event in reversed(parked) if event.run_id == run.id) if is_parked(run) else None,
         left_off=[switch for switch in left_off(ledger, run.cluster_name) if switch.run == run.id],
         left_open=list(left_open(ledger, [run])) if run.state == "aborted" else (),
         is_left=is_left(records),

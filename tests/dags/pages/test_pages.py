@@ -192,6 +192,19 @@ def test_a_broker_that_may_not_be_stopped_is_red_where_the_run_that_drained_it_i
     assert [said in server("vic").get(path).text for path in pages] == [False] * 3
 
 
+def test_a_run_that_its_process_abandoned_says_so_and_what_to_press(
+    server: LogIn, held: HeldRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = "/pulsar-advisor/clusters/prod-eu"
+    pages = (page_of(held), cluster, f"{cluster}/plans/{held.digest}")
+    assert not any("abandoned" in server("vic").get(path).text for path in pages)
+    monkeypatch.setattr("pulsar_advisor.execution.ledger.runs.has_ended", lambda _process: True)
+    for path in pages:
+        [said] = re.findall(r'<span class="bad">abandoned: process ([^<]+)</span>', server("vic").get(path).text)
+        assert said.startswith(f"{os.getpid()} on ")
+        assert said.endswith("where it was begun (clear its task apply), or press Stop for good on its page")
+
+
 def test_advice_that_was_carried_out_is_history_and_what_came_of_it_is_shown(
     server: LogIn, root: Root, ledger: Ledger, held: HeldRun
 ) -> None:
@@ -674,7 +687,7 @@ def test_a_paused_run_shows_what_it_waits_for_and_goes_on(server: LogIn, ledger:
     client.post(f"{page_of(held)}/pause", data={"token": token_in(client.get(page_of(held)).text)})
     held.park("paused, until somebody lets it go on")
     page = client.get(page_of(held)).text
-    assert "It is paused by olive (airflow), until somebody presses <i>Go on</i>" in page
+    assert "It is paused by olive (airflow), until somebody presses <i>Go on</i>, and waits since <time" in page
     assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 303
     assert pause_requested(ledger, held.id) is None
     assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 409

@@ -81,6 +81,20 @@ def test_a_run_whose_brokers_may_not_be_stopped_says_so(
     assert capsys.readouterr().out.endswith("bob: 1 of 1 steps confirmed; clients use a/b\n")
 
 
+def test_a_run_that_its_process_abandoned_says_so_and_what_to_do(
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(open_ledger(Root(str(tmp_path), "demo").ledger_url)) as ledger:
+        started(ledger, plan)
+    exit_code(["runs"])
+    assert "abandoned" not in capsys.readouterr().out
+    monkeypatch.setattr("pulsar_advisor.execution.ledger.runs.has_ended", lambda _process: True)
+    exit_code(["runs"])
+    [_, line] = capsys.readouterr().out.splitlines()
+    assert "bob: abandoned: process " in line
+    assert f"(`pulsar-advisor apply {short(digest_of(plan))} --resume`), or end it with" in line
+
+
 def test_withdrawing_prints_its_result_as_json_too(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     exit_code(["approve", short(digest_of(plan)), "--as", "bob"])
     capsys.readouterr()

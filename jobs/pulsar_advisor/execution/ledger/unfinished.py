@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.lists import undone
+from pulsar_advisor.execution.ledger.lists import not_drained, undone
 from pulsar_advisor.execution.ledger.plans import summary_of_plan
 from pulsar_advisor.execution.ledger.rolls import roll_of_plan
-from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.runs import is_held, is_parked, runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.names import short
@@ -35,6 +35,24 @@ def way_to_end(ledger: Ledger, run: Run) -> str:
 def ways(ledger: Ledger, run: Run) -> str:
     """Both, as far as there are."""
     return ", or ".join(filter(None, (way_on(ledger, run), way_to_end(ledger, run))))
+
+
+def why_abandoned(ledger: Ledger, run: Run) -> str:
+    """That nothing carries an active run out any more or waits in its place, and what to do; empty if something may."""
+    if run.state != "active" or is_parked(run) or is_held(ledger, run):
+        return ""
+    silent_min = max(0, ledger.now_ms() - run.heartbeat_at_ms) // 60_000
+    how = way_on(ledger, run)
+    return (
+        f"abandoned: process {run.pid} on {run.host}, which carried it out, was last active {silent_min} min ago; "
+        f"{f'go on with it where it was begun ({how}), or ' if how else ''}{way_to_end(ledger, run)}"
+    )
+
+
+def concerns(ledger: Ledger, runs: Collection[Run]) -> Mapping[int, str]:
+    """What a person should know of some of these runs beside their sentences, by the run's number."""
+    abandoned = {run.id: why for run in runs if (why := why_abandoned(ledger, run))}
+    return {**not_drained(ledger, runs), **abandoned}
 
 
 def ended_runs(ledger: Ledger, digest: str, first: str) -> Sequence[Run]:
