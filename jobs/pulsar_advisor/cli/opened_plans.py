@@ -41,7 +41,8 @@ def opened_plan(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[
     with ledger.if_any(place) as book:
         if book is None:
             raise Refused(
-                f"there is no ledger at {ledger.url(place)}, so the plan has no recorded proposer: pass --ledger URL"
+                f"there is no ledger at {ledger.url(place)}, so the plan has no recorded proposer: if it was lost, put "
+                "back a copy; else pass --ledger URL"
             )
         yield document, root, book
 

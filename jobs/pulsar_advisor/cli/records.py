@@ -141,6 +141,7 @@ def _ledger_of(place: Place, ledger: LedgerPlace) -> Iterator[tuple[str, Ledger]
     with ledger.if_any(place) as book:
         if book is None:
             raise UsageError(
-                f"there is no ledger at {ledger.url(place)}: run `recommend` first, or name it with --ledger URL"
+                f"there is no ledger at {ledger.url(place)}: if it was lost, put back a copy; else run `recommend` "
+                "first, or name it with --ledger URL"
             )
         yield root.cluster, book

@@ -49,22 +49,20 @@ class Document(Part):
 
         Raises `StorageError` for another schema, and for content that violates it.
         """
+        todo = f"put it back as it was, or remove it and run `{cls.MADE_BY}` again"
         try:
             schema = msgspec.json.decode(content, type=_Named).schema  # makes nothing of all else
             if (upgrade := cls.EARLIER.get(schema)) is not None:
                 content = json.dumps(upgrade(json.loads(content))).encode()
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise StorageError(f"{name} is not a JSON document: {error}") from error
+            raise StorageError(f"{name} is not a JSON document: {error}: {todo}") from error
         if upgrade is None and schema != cls.SCHEMA:
             known = ", ".join((cls.SCHEMA, *cls.EARLIER))
             raise StorageError(f"{name} has schema {schema!r}; this release reads {known}")
         try:
             return cls.model_validate_json(content, strict=True)
         except ValidationError as error:
-            raise StorageError(
-                f"{name} is not as `{cls.MADE_BY}` writes it ({problems(error)[0]}): put it back as it was, or remove "
-                f"it and run `{cls.MADE_BY}` again"
-            ) from error
+            raise StorageError(f"{name} is not as `{cls.MADE_BY}` writes it ({problems(error)[0]}): {todo}") from error
 
 
 def as_json(document: object) -> Json:

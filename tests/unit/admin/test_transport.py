@@ -281,7 +281,7 @@ def test_a_silent_broker_is_not_asked_again() -> None:
 @pytest.mark.parametrize(
     ("status", "body", "message"),
     [
-        (401, UNAUTHORIZED_PAGE, "credentials rejected"),
+        (401, UNAUTHORIZED_PAGE, "credentials rejected: check that .* hasn't expired"),
         (401, "Unauthorized", "credentials rejected"),
         (401, '{"status":"401","message":"Authentication required"}', "credentials rejected"),
         (401, '{"reason": "Unauthorized: clientAppId [reader]"}', r"the role lacks permission \(Unauthorized"),

@@ -248,7 +248,7 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
             "begins with c8b31b82: `pulsar-advisor plans` lists",
         ),
         (["plans", "--ledger", "postgresql://me:secret@db/x"], 2, "shows its password to others"),
-        (["plans"], 2, "there is no ledger at sqlite:///"),
+        (["plans"], 2, "ledger.sqlite: if it was lost, put back a copy; else run `recommend`"),
         (["approve", "c8b31b82"], 2, "who approves? Give --as NAME, or --automatic"),
         (["explain", "--shedder", "all"], 2, "one combination can be explained at a time"),
         (["history", "fold", "--day", "today"], 2, "'today' is not a day; expected the form 20261121"),

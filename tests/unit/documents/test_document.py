@@ -53,6 +53,13 @@ def test_another_version_is_refused_with_those_that_are_read() -> None:
         Load.parsed(b'{"schema": "pulsar-advisor/load/3"}', "load.json")
 
 
+def test_a_file_that_was_cut_off_is_named_with_what_to_do() -> None:
+    with pytest.raises(
+        StorageError, match=r"load\.json is not a JSON document: .*: put it back as it was, or remove it"
+    ):
+        Load.parsed(b'{"schema": "pulsar-advisor/load/2", "usage', "load.json")
+
+
 def test_an_earlier_version_that_lacks_what_it_should_have_is_refused() -> None:
     with pytest.raises(StorageError, match="is not a JSON document: 'usage_percent'"):
         Load.parsed(b'{"schema": "pulsar-advisor/load/1"}', "load.json")

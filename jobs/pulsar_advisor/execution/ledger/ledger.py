@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from sqlalchemy import BigInteger, Engine, Row, cast, func, select, text, update
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from pulsar_advisor.execution.ledger.address import without_secrets
@@ -33,10 +33,7 @@ _ADDED: Final = "events to be logged once they are committed"
 
 _WRITE_LOCK: Final = 7_074_216  # arbitrary, but the same for every advisor
 
-_ONCE_IT_CAN_BE_USED: Final = (
-    "check its server, or its disk's space and the permissions of the file and its folder; what it has recorded is "
-    "kept, and a run that ended because of this can be resumed"
-)
+_KEPT: Final = "what it has recorded is kept, and a run that ended because of this can be resumed"
 
 _NEWEST: Final = 1000
 
@@ -51,8 +48,17 @@ def named_errors(engine: Engine) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        todo = f": {_ONCE_IT_CAN_BE_USED}" if isinstance(error, OperationalError) else ""
-        raise StorageError(f"ledger {place} can't be used: {cause}{todo}") from error
+        raise StorageError(f"ledger {place} can't be used: {cause}{_todo(error, cause)}") from error
+
+
+def _todo(error: SQLAlchemyError, cause: str) -> str:
+    if type(error) is DatabaseError:  # what SQLite raises for a file that is spoiled
+        return ": put back a copy of it"
+    if not isinstance(error, OperationalError):
+        return ""
+    if "locked" in cause:
+        return f": another process keeps it locked, so try again, or end that one; {_KEPT}"
+    return f": check its server, or its disk's space and the permissions of the file and its folder; {_KEPT}"
 
 
 class Ledger:

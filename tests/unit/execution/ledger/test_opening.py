@@ -14,13 +14,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
+from sqlalchemy.exc import OperationalError
 
 from ledgers import by_revisions
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger import upgrading
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
-from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger, named_errors
 from pulsar_advisor.execution.ledger.migrations import HEAD
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
@@ -278,10 +279,18 @@ def test_a_ledger_that_does_not_say_its_revision_is_named(tmp_path: Path, change
 def test_a_ledger_that_can_not_be_used_stays_open_nowhere(tmp_path: Path) -> None:
     file = tmp_path / "ledger.sqlite"
     file.write_bytes(b"SQLite format 3\0, but no more")
-    with pytest.raises(StorageError, match="can't be used") as refused:
+    with pytest.raises(StorageError, match=r"can't be used: .*: put back a copy of it") as refused:
         open_ledger(f"sqlite:///{file}")
     still_open = {os.path.realpath(descriptor) for descriptor in Path("/proc/self/fd").iterdir()}
     assert str(file) not in still_open, refused
+
+
+def test_a_ledger_that_another_process_keeps_locked_has_nothing_wrong_with_its_disk() -> None:
+    locked = OperationalError("BEGIN IMMEDIATE", None, sqlite3.OperationalError("database is locked"))
+    said = pytest.raises(StorageError, match=r"locked: another process .* can be resumed")
+    with said as raised, named_errors(create_engine("sqlite:///ledger.sqlite")):
+        raise locked
+    assert "disk" not in str(raised.value)
 
 
 def test_a_ledger_that_may_only_be_read_names_its_folder_too(ledger: Ledger) -> None:
