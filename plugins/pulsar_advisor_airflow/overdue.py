@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from croniter import croniter
 
-from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_moment
-from pulsar_advisor.storage.index import INDEXED, newest
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
+from pulsar_advisor.storage.index import CLOCK_TOLERANCE, INDEXED
 
 MISSED: Final = 3
 """How many missed snapshots in a row are too many: one is late because it is being processed, and one may fail."""
-_CLOCK_TOLERANCE: Final = timedelta(minutes=1)
-"""How far behind or ahead of Airflow's clock that of the capturing machine, which names the snapshot, may be."""
-
-
-def newest_advised(root: Root, now: datetime) -> str | None:
-    """A cluster's newest snapshot that passed validation and was recommended on. Raises `AdvisorError`.
-
-    Not one of the future, which a clock that was set wrong has named: it would hide for as long that no other comes.
-    """
-    latest = snapshot_id(now + _CLOCK_TOLERANCE)
-    rows = (row for row in newest(root, INDEXED) if row.id <= latest)
-    return next((row.id for row in rows if row.verdict in ("act", "nothing")), None)
 
 
 def why_overdue(schedule: str | None, advised: str | None, now: datetime, awaited_since: datetime | None = None) -> str:
@@ -37,7 +24,7 @@ def why_overdue(schedule: str | None, advised: str | None, now: datetime, awaite
     due = croniter(schedule, now.astimezone(UTC))
     since = [due.get_prev(datetime) for _ in range(MISSED)][-1]
     last_sign = snapshot_moment(advised) if advised else awaited_since
-    if last_sign is not None and last_sign >= since - _CLOCK_TOLERANCE:
+    if last_sign is not None and last_sign >= since - CLOCK_TOLERANCE:
         return ""
     last = f"the last that did is {advised}" if advised else f"none of the newest {INDEXED} did"
     return f"no snapshot since {since:%Y-%m-%d %H:%M} UTC led to advice, though {MISSED} were due: {last}"

@@ -19,8 +19,8 @@ from dags.conftest import RunDag, Stages
 from pulsar_advisor.admin.webhook import NotDelivered, Webhook
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.storage import index
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor_airflow import overdue
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.metrics import age_measured
 from pulsar_advisor_airflow.notifiers import Call
@@ -101,8 +101,8 @@ def test_a_snapshot_that_led_to_no_advice_does_not_count(monkeypatch: pytest.Mon
         SimpleNamespace(id="20261125T113000Z", verdict=verdict),
         SimpleNamespace(id="20261125T080000Z", verdict="act"),
     ]
-    monkeypatch.setattr(overdue, "newest", lambda *_: rows)
-    assert overdue.newest_advised(Root("/root", "demo"), NOON) == "20261125T080000Z"
+    monkeypatch.setattr(index, "newest", lambda *_: rows)
+    assert index.newest_advised(Root("/root", "demo"), NOON) == "20261125T080000Z"
 
 
 def test_a_snapshot_dated_by_a_clock_that_was_ahead_does_not_hide_that_none_has_come_since(
@@ -111,15 +111,15 @@ def test_a_snapshot_dated_by_a_clock_that_was_ahead_does_not_hide_that_none_has_
     rows = [
         SimpleNamespace(id=id, verdict="act") for id in ("20991231T000000Z", "20261125T120120Z", "20261125T080000Z")
     ]
-    monkeypatch.setattr(overdue, "newest", lambda *_: rows)
-    assert overdue.newest_advised(Root("/root", "demo"), NOON) == "20261125T120120Z"  # of a clock somewhat ahead
-    assert overdue.newest_advised(Root("/root", "demo"), NOON - timedelta(hours=1)) == "20261125T080000Z"
+    monkeypatch.setattr(index, "newest", lambda *_: rows)
+    assert index.newest_advised(Root("/root", "demo"), NOON) == "20261125T120120Z"  # of a clock somewhat ahead
+    assert index.newest_advised(Root("/root", "demo"), NOON - timedelta(hours=1)) == "20261125T080000Z"
 
 
 def test_nobody_is_called_about_a_new_cluster_before_three_were_due_since_it_is_watched(
     monkeypatch: pytest.MonkeyPatch, calls: list[str], kept: dict[str, object]
 ) -> None:
-    monkeypatch.setattr(overdue, "newest_advised", lambda *_: None)
+    monkeypatch.setattr(index, "newest_advised", lambda *_: None)
     known = Cluster(name="demo", pulsar_conn_id="p")
     looks = [watch._is_overdue(known, NOON + timedelta(minutes=minutes)) for minutes in (0, 29, 45, 50)]
     assert (looks, len(calls)) == ([False, False, True, True], 1)
@@ -190,7 +190,7 @@ def test_a_cluster_that_can_not_be_read_keeps_no_other_from_it_and_has_somebody_
             raise StorageError("this folder can't be read")
 
     registered("unreadable", "overdue")
-    monkeypatch.setattr("pulsar_advisor_airflow.overdue.newest_advised", newest_advised)
+    monkeypatch.setattr("pulsar_advisor.storage.index.newest_advised", newest_advised)
     assert [run_dag("pulsar_watch")[0] for _ in range(3)] == ["success"] * 3
     overdue, unreadable = calls
     assert overdue.startswith("snapshot.overdue overdue no snapshot since")
@@ -209,7 +209,7 @@ def test_whoever_was_called_hears_that_snapshots_come_again_or_can_be_read_again
             raise StorageError("this folder can't be read")
         return newest
 
-    monkeypatch.setattr(overdue, "newest_advised", newest_advised)
+    monkeypatch.setattr(index, "newest_advised", newest_advised)
     looks = [watch._is_overdue(known, NOON) for _ in range(6)]
     assert looks == [True, False, True, False, True, True]
     assert [call.split()[0] for call in calls] == ["snapshot.overdue", "snapshot.resumed", "snapshot.overdue"]

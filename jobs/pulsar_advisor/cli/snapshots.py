@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -10,17 +10,42 @@ from pulsar_advisor.cli.options import Flag, Json, SnapshotId, WholeNumberIfAny
 from pulsar_advisor.cli.output import print_json, say, say_lines
 from pulsar_advisor.cli.places import LedgerPlace, Place
 from pulsar_advisor.cli.usage import refuse_together
-from pulsar_advisor.storage.root import LATEST
+from pulsar_advisor.model.bounds import MAX_AGE, seconds
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.storage.root import LATEST, Root
 
 
-def list_snapshots(*, place: Place = Place(), json: Json = False) -> None:
-    """List the snapshots of a cluster, oldest first."""
+def list_snapshots(*, max_age: str | None = None, place: Place = Place(), json: Json = False) -> None:
+    """List the snapshots of a cluster, oldest first.
+
+    Parameters
+    ----------
+    max_age
+        End with exit code 3 unless a snapshot that led to advice is at most this old, such as 45m.
+    """
+    max_age_s = None if max_age is None else seconds(max_age)
+    MAX_AGE.check(max_age_s)
     root = place.open()
     ids = root.snapshots()
     if not ids:
         root.require_known()
     none = f"no snapshots of cluster '{root.cluster}' under {root.location}"
     print_json(ids) if json else say("\n".join(ids) or none)
+    if max_age_s is not None:
+        _require_advised_since(root, datetime.now(UTC) - timedelta(seconds=max_age_s))
+
+
+def _require_advised_since(root: Root, oldest: datetime) -> None:
+    """Raise `DataNotFit` unless a snapshot since then passed validation and was recommended on."""
+    from pulsar_advisor.storage.index import INDEXED, newest_advised
+
+    advised = newest_advised(root, datetime.now(UTC))
+    if advised is None or snapshot_moment(advised) < oldest:
+        last = f"the last that did is {advised}" if advised else f"none of the newest {INDEXED} did"
+        raise DataNotFit(
+            f"no snapshot since {oldest:%Y-%m-%d %H:%M} UTC led to advice: {last}; see what `pulsar-advisor run` says"
+        )
 
 
 def show_snapshot(snapshot: SnapshotId = LATEST, /, *, place: Place = Place(), json: Json = False) -> None:

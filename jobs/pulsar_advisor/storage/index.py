@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
 from upath import UPath
 
 from pulsar_advisor.documents.snapshot_index import SnapshotIndex, SnapshotRow, SnapshotVerdict
-from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
+from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id, snapshot_id
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.text.some_of import beginning
 from pulsar_advisor.storage.files import write_file
@@ -25,6 +26,9 @@ from pulsar_advisor.storage.root import Root
 
 INDEXED: Final = 100
 """Snapshots in the index; pages show fewer at a time."""
+
+CLOCK_TOLERANCE: Final = timedelta(minutes=1)
+"""How far behind or ahead of this machine's clock that of the capturing one, which names the snapshot, may be."""
 
 _LONGEST_SENTENCE: Final = 500
 _READ_AT_ONCE: Final = 16
@@ -59,6 +63,16 @@ def newest(root: Root, count: int, before: str | None = None) -> Sequence[Snapsh
             return found
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         return list(pool.map(lambda id: _row(root, id), islice(root.newest_first(before), count)))
+
+
+def newest_advised(root: Root, now: datetime) -> str | None:
+    """A cluster's newest snapshot that passed validation and was recommended on. Raises `AdvisorError`.
+
+    Not one of the future, which a clock that was set wrong has named: it would hide for as long that no other comes.
+    """
+    latest = snapshot_id(now + CLOCK_TOLERANCE)
+    rows = (row for row in newest(root, INDEXED) if row.id <= latest)
+    return next((row.id for row in rows if row.verdict in ("act", "nothing")), None)
 
 
 def has_report(root: Root, snapshot: str) -> bool:

@@ -38,6 +38,6 @@ def require_sealed(root: Root, snapshot: str, stage: str) -> None:
 
 def is_newest_advised(root: Root, snapshot: str) -> bool:
     """Whether metrics and messages may show a snapshot: a form may name one older than the last recommended on."""
-    from pulsar_advisor_airflow.overdue import newest_advised
+    from pulsar_advisor.storage.index import newest_advised
 
     return snapshot >= (newest_advised(root, datetime.now(UTC)) or "")

@@ -65,7 +65,8 @@ def overdue_clusters() -> list[str]:
 
 
 def _is_overdue(cluster: Cluster, now: datetime) -> bool:
-    from pulsar_advisor_airflow.overdue import newest_advised, why_overdue
+    from pulsar_advisor.storage.index import newest_advised
+    from pulsar_advisor_airflow.overdue import why_overdue
 
     try:
         with as_airflow_errors():

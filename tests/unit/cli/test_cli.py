@@ -53,6 +53,7 @@ def ends(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
         (["recommend", "--root", "r", "--cluster", "c", "all"], 2, "`recommend` does not take 'all': omit it"),
         (["plans", "exprt", "c8b31b82"], 2, "`plans` does not take 'exprt'; the nearest is 'export'\n"),
         (["snapshots", "list", "x", "--root", "r", "--cluster", "c"], 2, "`snapshots list` does not take 'x'"),
+        (["snapshots", "list", "--max-age", "99999999999y"], 2, "--max-age"),
         (
             ["recommend", "--root", "r", "--cluster", "c", "--max-unloads", "three"],
             2,

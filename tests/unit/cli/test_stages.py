@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,9 +12,10 @@ import pytest
 
 import documents
 from pulsar_advisor.cli import exit_code, stages
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 
 SNAPSHOT = "20261121T083000Z"
 
@@ -53,6 +55,26 @@ def test_too_little_data_for_an_answer_has_the_code_of_unfit_data_or_of_the_goal
     monkeypatch.setattr(stages, "_recommend", lambda *_: document)
     detailed = [*words, "--detailed-exitcode", "--json", "--root", root.url, "--cluster", root.cluster]
     assert exit_code(detailed) == code
+
+
+@pytest.mark.parametrize(
+    ("age_min", "is_fit", "code"),
+    [(5, True, 0), (60, True, 3), (5, False, 3), (None, True, 3)],
+    ids=["young", "old", "not to be used", "none"],
+)
+def test_a_list_of_snapshots_says_by_its_exit_code_if_asked_whether_one_that_young_led_to_advice(
+    age_min: int | None, is_fit: bool, code: int, root: Root, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if age_min is not None:
+        taken = snapshot_id(datetime.now(UTC) - timedelta(minutes=age_min))
+        write_file(root.folder("raw", taken) / MANIFEST, documents.manifest().content())
+        write_file(root.folder("validation", taken) / RESULT, documents.validation(success=is_fit).content())
+        write_file(root.folder("plans", taken) / "recommendation.json", documents.recommendation().content())
+    words = ["snapshots", "list", "--root", root.url, "--cluster", root.cluster]
+    assert exit_code(words) == 0
+    capsys.readouterr()
+    assert exit_code([*words, "--max-age", "45m"]) == code
+    assert ("led to advice: " in capsys.readouterr().err) == (code == 3)
 
 
 def test_no_answer_at_all_has_the_code_of_unfit_data(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
