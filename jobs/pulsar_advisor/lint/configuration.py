@@ -140,7 +140,8 @@ def older_brokers_get_bundles(case: Case) -> Violation | None:
         return None
     in_order = sorted(versions, key=versions.__getitem__)
     newest = sum(versions[text] == versions[in_order[-1]] for text in texts)
+    older = ", ".join(text for text in in_order if versions[text] < versions[in_order[-1]])
     return Violation(
-        f"all bundles go to the {newest} of {len(texts)} brokers with the newest of {', '.join(in_order)}",
+        f"{newest} of {len(texts)} brokers, with {in_order[-1]}, get all bundles; those with {older} get none",
         {"preferLaterVersions": "false"},
     )

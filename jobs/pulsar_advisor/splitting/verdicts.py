@@ -31,7 +31,10 @@ class SplitOutcome(Outcome):
     BELOW_LIMITS_BANDWIDTH = no(
         "below all limits; closest: {left:,.0f} bytes/s, limit {right:,.0f}", "<=", same_question=True
     )
-    NAMESPACE_FULL = no("too big, but the namespace would have {left:.0f} bundles; its maximum is {right:.0f}", ">=")
+    NAMESPACE_FULL = no(
+        "too big, but its namespace has {left:.0f} bundles, with the splits chosen before; its maximum is {right:.0f}",
+        ">=",
+    )
     BUNDLE_COUNT_UNKNOWN = no("too big, but the bundles of its namespace can't be counted")
     PASS_FAILS = no("too big, but its broker's pass fails: the bundles of another namespace can't be counted")
     ONE_BROKER = no("too big, but Pulsar needs more than {right:.0f} known brokers: it has {left:.0f}", "<=")

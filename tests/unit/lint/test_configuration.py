@@ -101,7 +101,7 @@ def test_a_cluster_in_mid_upgrade_that_prefers_later_versions_is_named() -> None
     upgraded = BrokerRow("new:8080", version="4.2.4")
     found = rule.find(case(50, 40, brokers=[upgraded], settings=prefers))
     assert found is not None
-    assert found.sentence == "all bundles go to the 1 of 3 brokers with the newest of 4.0.8, 4.2.4"
+    assert found.sentence == "1 of 3 brokers, with 4.2.4, get all bundles; those with 4.0.8 get none"
     assert rule.find(case(50, 40, brokers=[upgraded])) is None
     assert rule.find(case(50, 40, settings=prefers)) is None
 
@@ -112,7 +112,7 @@ def test_the_newest_version_is_the_one_with_the_greatest_numbers() -> None:
         case(50, brokers=upgraded, settings={"preferLaterVersions": "true"})
     )
     assert found is not None
-    assert found.sentence == "all bundles go to the 3 of 4 brokers with the newest of 4.0.8, 4.0.10"
+    assert found.sentence == "3 of 4 brokers, with 4.0.10, get all bundles; those with 4.0.8 get none"
 
 
 def test_where_a_version_cannot_be_compared_every_broker_gets_bundles() -> None:

@@ -66,7 +66,7 @@ def test_a_namespace_at_its_maximum_is_left_alone():
     decision = run(two_bundles(), settings(loadBalancerNamespaceMaximumBundles=2))
     assert codes(decision.bundles)[0] == "namespace_full"
     assert decision.bundles.explain(decision.bundles.index.tolist().index(0)) == (
-        "too big, but the namespace would have 2 bundles; its maximum is 2"
+        "too big, but its namespace has 2 bundles, with the splits chosen before; its maximum is 2"
     )
 
 

@@ -1,4 +1,4 @@
-"""What moves can't mend: a cluster that only more brokers relieve, brokers whose network is unknown."""
+"""What moves can't mend: a cluster that only more brokers relieve, full direct memory, an unknown network."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import (
     BANDWIDTH_IN,
     BANDWIDTH_OUT,
+    DIRECT_MEMORY,
     ClusterState,
     Floats,
     throughput_bytes_per_s,
 )
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.resource_usage import deciding_resources
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.requests.what_if import NIC_SPEED
 
@@ -31,6 +33,26 @@ def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | No
     if len(known) < len(usage) or (known <= threshold).any():
         return None
     return f"all {len(usage)} brokers are above {threshold:.0%}, the least busy at {known.min():.1%}"
+
+
+def full_direct_memory(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
+    """A sentence about the brokers whose direct memory is nearly full, and decides no usage; None without one.
+
+    Full is what `loadBalancerBrokerOverloadedThresholdPercentage` calls overloaded.
+    """
+    brokers = state.brokers
+    used, limit = brokers.usage[:, DIRECT_MEMORY], brokers.limit[:, DIRECT_MEMORY]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(brokers.fit & (limit > 0), used / limit, 0.0)
+    unseen = deciding_resources(brokers, settings) != DIRECT_MEMORY
+    rows = np.flatnonzero((ratios > settings.overloaded_ratio) & unseen).tolist()
+    if not rows:
+        return None
+    shown = some_of([f"{ratios[row]:.0%} of that of {brokers.ids[row]}" for row in rows])
+    return (
+        f"Direct memory is nearly full: {shown}. It decides no usage there, and no unload frees it. A broker that "
+        "runs out of it fails: watch whether it grows, and raise -XX:MaxDirectMemorySize if it does."
+    )
 
 
 def unknown_network(state: ClusterState) -> str | None:

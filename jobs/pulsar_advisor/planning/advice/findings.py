@@ -28,7 +28,7 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.advice.ailments import unused
-from pulsar_advisor.planning.advice.capacity import unknown_network
+from pulsar_advisor.planning.advice.capacity import full_direct_memory, unknown_network
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.headline import highest_on_the_way
 from pulsar_advisor.planning.advice.isolation import isolation_sentences
@@ -96,6 +96,7 @@ def findings(
         None if advised is None else _peak(advised, settings),
         _warning(unknown_network(fit)),
         _warning(unused(state, settings)),
+        None if (full := full_direct_memory(fit, settings)) is None else Finding("info", full),
     )
     found += [one for one in of_brokers if one is not None]
     found += [Finding("warning", sentence) for sentence in isolation_sentences(situation, verbs)]

@@ -374,6 +374,17 @@ def test_brokers_whose_network_speed_is_unknown_are_named(state: ClusterState, s
     ) in sentences
 
 
+def test_direct_memory_that_is_nearly_full_is_said_where_no_usage_shows_it(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.brokers.usage[1, DIRECT_MEMORY], state.brokers.limit[1, DIRECT_MEMORY] = 92.0, 100.0
+    [said] = [one for one in findings(state, settings) if one.sentence.startswith("Direct memory is nearly full")]
+    assert said.severity == "info"
+    assert "full: 92% of that of b:8080. It decides no usage there, and no unload frees it." in said.sentence
+    decides = findings(state, resolve_settings("2.11.4"))
+    assert not any(one.sentence.startswith("Direct memory is nearly full") for one in decides)
+
+
 def test_a_bundle_is_not_blamed_for_what_it_has_none_of(state: ClusterState, settings: ResolvedSettings) -> None:
     state.bundles.traffic[:3] = 0.0
     assert busiest(state, settings) == "a:8080 is the busiest broker at 90.0% (CPU); the mean is 40.0%."
