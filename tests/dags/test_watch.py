@@ -9,11 +9,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowException
 
 from dags.conftest import RunDag, Stages
 from pulsar_advisor.admin.webhook import NotDelivered, Webhook
@@ -170,6 +172,19 @@ def test_each_receiver_is_called_once_and_one_that_failed_again(
     assert tried == ["snapshot.overdue", "snapshot.overdue"]
     [message] = calls
     assert message.startswith("snapshot.overdue demo")
+
+
+def test_a_look_fails_if_nobody_could_be_called(monkeypatch: pytest.MonkeyPatch, kept: dict[str, object]) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "https://example.org/receiver")
+    monkeypatch.setattr(Webhook, "send", partial(_refuse, "it returned 500"))
+    known = Cluster(name="demo", pulsar_conn_id="p")
+    with pytest.raises(AirflowException, match="overdue; nobody could be called: the webhook: it returned 500"):
+        watch._call_about_snapshots(known, "20261125T080000Z", "overdue")
+    assert kept == {}
+
+
+def _refuse(why: str, *_: object) -> None:
+    raise NotDelivered(why)
 
 
 def test_who_was_called_about_one_snapshot_is_called_again_about_a_newer_one(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final, TypedDict
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from pulsar_advisor.documents.validation import CatalogueEntry, Effect, Scope, Severity
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.canonical_json import Json
+from pulsar_advisor.model.text.problems import problems
 from pulsar_advisor.model.text.some_of import nearest
 
 TABLES: Final = ("brokers", "bundles", "capture", "namespaces", "policies", "problems", "settings", "topics")
@@ -86,26 +88,40 @@ _CHECK: Final = TypeAdapter(Check)
 
 @cache
 def suites() -> Mapping[str, Sequence[Expectation]]:
-    """Table -> the expectations of its suite, as in the file."""
-    return {table: json.loads(_content(table))["expectations"] for table in TABLES}
+    """Table -> the expectations of its suite, as in the file. Raises `UsageError` for a file that is no suite."""
+    found = {}
+    for table in TABLES:
+        with _naming(table):
+            found[table] = json.loads(_content(table))["expectations"]
+    return found
 
 
 @cache
 def checks() -> tuple[Check, ...]:
-    """All checks in the order of the suites."""
-    return tuple(
-        _CHECK.validate_python(
-            {
-                "about": None,
-                **one["meta"],
-                "table": table,
-                "severity": one["severity"],
-                "expectation": f"{one['type']} {json.dumps(one['kwargs'], sort_keys=True)}",
-            }
-        )
-        for table, suite in suites().items()
-        for one in suite
-    )
+    """All checks in the order of the suites. Raises `UsageError` for one that isn't as `Check` says."""
+    found = []
+    for table, suite in suites().items():
+        for one in suite:
+            with _naming(table):
+                fields = {
+                    "about": None,
+                    **one["meta"],
+                    "table": table,
+                    "severity": one["severity"],
+                    "expectation": f"{one['type']} {json.dumps(one['kwargs'], sort_keys=True)}",
+                }
+                found.append(_CHECK.validate_python(fields))
+    return tuple(found)
+
+
+@contextmanager
+def _naming(table: str) -> Iterator[None]:
+    """Name the suite in which somebody has made a mistake."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError) as error:
+        why = problems(error)[0] if isinstance(error, ValidationError) else error
+        raise UsageError(f"expectations/{table}.json is not a suite of checks ({why}): correct it") from error
 
 
 def checks_of(table: str) -> tuple[Check, ...]:

@@ -39,7 +39,7 @@ def overdue_clusters() -> list[str]:
     Each receiver is called once about each newest one with advice, once when they come again, and once about a run
     that its process abandoned. Sets the metric of that snapshot. The state store of its asset, an inlet, keeps what
     people were called about. After all clusters, raises `AirflowException` naming those that couldn't be checked for
-    another reason.
+    another reason, or about which nobody could be called.
     """
     from pulsar_advisor_airflow.clusters import clusters
 
@@ -138,13 +138,19 @@ def _call_about_snapshots(cluster: Cluster, about: str, sentence: str) -> None:
 
 
 def _call_once(cluster: Cluster, event: Event, key: str, about: str, sentence: str, *page: str) -> None:
-    """Call the receivers that have yet to hear of what this is about; next time, repeat failed calls."""
+    """Call the receivers that have yet to hear of what this is about; next time, repeat failed calls.
+
+    Raises `AirflowException` if nobody has heard of it, so that the task is seen to fail.
+    """
     called = _state_of(cluster)
     known, *informed = called.get(key) or [""]
     if known != about:
         informed = []
-    if reached := _call(cluster, event, sentence, informed, *page).receivers:
-        called.set(key, [about, *informed, *reached])
+    reached = _call(cluster, event, sentence, informed, *page)
+    if reached.receivers:
+        called.set(key, [about, *informed, *reached.receivers])
+    elif not informed:
+        raise AirflowException(f"{sentence}; nobody could be called: {'; '.join(reached.failures)}")
 
 
 def _call(cluster: Cluster, event: Event, sentence: str, informed: Collection[int] = (), *page: str) -> Reached:

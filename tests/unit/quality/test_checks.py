@@ -88,6 +88,23 @@ def test_suites_are_formatted_as_they_are_reviewed() -> None:
         assert text == json.dumps(json.loads(text), indent=1, ensure_ascii=False) + "\n", path.name
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b'{"expectations": [', "Expecting value"),
+        (b'{"expectations": [{"type": "t"}]}', "meta"),
+        (b'{"expectations": [{"type": "t", "kwargs": {}, "severity": "grave", "meta": {}}]}', "code"),
+    ],
+)
+def test_a_mistake_in_a_suite_is_named_with_its_file(monkeypatch: pytest.MonkeyPatch, content: bytes, why: str) -> None:
+    monkeypatch.setattr("pulsar_advisor.quality.checks._content", lambda _table: content)
+    monkeypatch.setattr("pulsar_advisor.quality.checks.suites", suites.__wrapped__)
+    with pytest.raises(
+        UsageError, match=rf"expectations/brokers\.json is not a suite of checks \(.*{why}.*: correct it"
+    ):
+        checks.__wrapped__()
+
+
 def test_the_digest_of_the_suites_is_a_sha256() -> None:
     assert len(suites_sha256()) == 64
 
