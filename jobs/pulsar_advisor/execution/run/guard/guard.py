@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
@@ -20,6 +21,7 @@ from pulsar_advisor.execution.run.guard.left_off import look_later, open_call, w
 from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, restore
 from pulsar_advisor.execution.run.guard.settings import (
     GUARDED,
+    LOOK_AGAIN_S,
     OFF,
     in_words,
     is_off,
@@ -30,6 +32,9 @@ from pulsar_advisor.execution.run.guard.settings import (
 )
 from pulsar_advisor.execution.run.options import Interruption, Progress, undisturbed
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
+
+LISTED_S: Final = 40
+"""How long a broker that has died may still be listed: ZooKeeper forgets it after 30 s, by default."""
 
 
 @dataclass
@@ -133,24 +138,32 @@ class Guard:
         ours = [switch for switch in switched_off(self.ledger, self.run.cluster_name) if switch.run in runs]
         for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
             self._note(f"{setting} was restored by another process before the run ended: `runs` shows when")
-        for switch in ours:
-            try:
-                self._put_back(switch)
-            except ClusterUnreachable as error:
-                self._note(f"ATTENTION: {switch.setting} may still be off: {error}")
+        deadline_s = self.clock.monotonic_s() + LISTED_S
+        while failed := [(switch, error) for switch in ours if (error := self._put_back(switch))]:
+            if self.interruption() or self.clock.monotonic_s() >= deadline_s:
+                for switch, error in failed:
+                    self._note(f"ATTENTION: {switch.setting} may still be off: {error}")
+                return
+            self.clock.sleep(LOOK_AGAIN_S)
+            ours = [switch for switch, _ in failed]
 
-    def _put_back(self, switch: SwitchedOff) -> None:
-        """Restore a setting, unless the call that switches it off may still act."""
-        is_open = switch.setting not in self.settled and may_still_act(self.ledger, switch)
-        if is_open and not is_off(self.cluster.override(switch.setting)):
-            self._note(look_later(switch))
-            return
+    def _put_back(self, switch: SwitchedOff) -> ClusterUnreachable | None:
+        """Restore a setting, unless the call that switches it off may still act; why that can't be seen, if so."""
 
         def is_ours() -> bool:
             return not self.run.is_overtaken() and switch in switched_off(self.ledger, self.run.cluster_name)
 
-        what = restore(switch, self.ledger, self.cluster, self.progress, self.clock, is_ours)
-        self.notes += [what] if what else []
+        if not is_ours():
+            return None
+        is_open = switch.setting not in self.settled and may_still_act(self.ledger, switch)
+        try:
+            if is_open and not is_off(self.cluster.override(switch.setting)):
+                self._note(look_later(switch))
+            elif what := restore(switch, self.ledger, self.cluster, self.progress, self.clock, is_ours):
+                self.notes.append(what)
+        except ClusterUnreachable as error:
+            return error
+        return None
 
     def _note(self, what: str) -> None:
         self.notes.append(what)

@@ -12,7 +12,6 @@ from typing import Final
 from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override, Reply
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
-from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.text.reader import reader
 
 GUARDED: Final = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
@@ -21,8 +20,6 @@ OFF: Final = "fALSE"
 identifies the guard's value, and any other `false` was set by somebody else."""
 TAKES_EFFECT_S: Final = 5
 """How long brokers get to apply a changed setting; real ones took under a second."""
-LISTED_S: Final = 40
-"""How long a broker that has died may still be listed: ZooKeeper forgets it after 30 s, by default."""
 LOOK_AGAIN_S: Final = 0.5
 
 
@@ -84,24 +81,14 @@ def why_elsewhere(switch: SwitchedOff, cluster: ClusterPort) -> str | None:
 
 
 def lagging_brokers(switch: SwitchedOff, override: str | None, cluster: ClusterPort, clock: Clock) -> list[str]:
-    """The brokers in whose memory a setting is off and shouldn't be; they get some time to follow.
-
-    One that has died gets the time to leave the list. Raises `ClusterUnreachable` if one can't be read even then.
-    """
-    began_s = clock.monotonic_s()
-    deadline_s = began_s + TAKES_EFFECT_S
+    """The brokers in whose memory a setting is off and shouldn't be; they get some time to follow."""
+    deadline_s = clock.monotonic_s() + TAKES_EFFECT_S
     while True:
-        try:
-            now = cluster.effective(switch.setting)
-        except ClusterUnreachable:
-            if clock.monotonic_s() >= began_s + LISTED_S:
-                raise
-            deadline_s = clock.monotonic_s() + TAKES_EFFECT_S
-        else:
-            wanted = _values_before(switch, now) if override is None else dict.fromkeys(now, override)
-            behind = sorted(broker for broker in now if is_off(now[broker]) and not is_off(wanted[broker]))
-            if not behind or clock.monotonic_s() >= deadline_s:
-                return behind
+        now = cluster.effective(switch.setting)
+        wanted = _values_before(switch, now) if override is None else dict.fromkeys(now, override)
+        behind = sorted(broker for broker in now if is_off(now[broker]) and not is_off(wanted[broker]))
+        if not behind or clock.monotonic_s() >= deadline_s:
+            return behind
         clock.sleep(LOOK_AGAIN_S)
 
 

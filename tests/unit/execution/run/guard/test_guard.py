@@ -355,7 +355,7 @@ def test_a_broker_that_has_died_does_not_leave_it_off_once_it_has_left_the_list_
     ledger: Ledger, cluster: FakeCluster, plan: Plan, then: str
 ) -> None:
     shown = cluster.effective
-    silent, behind = {B3}, {B3}
+    silent, behind, soon = {B3}, {B3}, list[dict[str, str]]()
 
     def of_each(setting: str) -> dict[str, str]:
         if silent & cluster.active_brokers():
@@ -364,6 +364,7 @@ def test_a_broker_that_has_died_does_not_leave_it_off_once_it_has_left_the_list_
 
     def die() -> None:
         cluster.effective = of_each  # type: ignore[method-assign]
+        cluster.later(5, lambda: soon.append(dict(cluster.overrides)))
         if then == "leaves the list":
             cluster.later(30, lambda: cluster.brokers.discard(B3))
         elif then == "comes back":
@@ -372,7 +373,7 @@ def test_a_broker_that_has_died_does_not_leave_it_off_once_it_has_left_the_list_
 
     cluster.on_event = after_the_calls(2, die)
     result = run(plan, ledger, cluster, guard=True)
-    assert cluster.overrides == {}
+    assert (soon, cluster.overrides) == ([{}], {})
     assert result.still_off == ((SHEDDING, SPLITTING) if then == "stays silent" else ())
     assert ("may still be off" in result.sentence) == (then == "stays silent")
 
