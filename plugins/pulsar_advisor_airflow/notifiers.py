@@ -15,6 +15,7 @@ from pulsar_advisor_airflow.configuration import (
     call_notifiers,
     dag_run_link,
     made_notifier,
+    option,
     webhook,
     with_host,
 )
@@ -146,7 +147,9 @@ def call_people(
         made_notifier(path)({**context, "call": {"event": event, **call}})
 
     calls = [(path, partial(run, path)) for path in call_notifiers()]
-    return _reached([*calls, ("the webhook", partial(_send, event, call))], informed)
+    if option("webhook"):  # one that isn't configured is no receiver
+        calls.append(("the webhook", partial(_send, event, call)))
+    return _reached(calls, informed)
 
 
 def _send(kind: str, data: Mapping[str, str]) -> None:

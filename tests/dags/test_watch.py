@@ -40,7 +40,7 @@ NOON = datetime(2026, 11, 25, 12, 0, 30, tzinfo=UTC)
 def kept(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """What the state store of the cluster's asset holds, without Airflow."""
     kept = dict[str, object]()
-    store = defaultdict(lambda: SimpleNamespace(get=kept.get, set=kept.__setitem__, delete=kept.pop))
+    store = defaultdict(lambda: SimpleNamespace(get=kept.get, set=kept.__setitem__, delete=kept.__delitem__))
     monkeypatch.setattr(watch, "get_current_context", lambda: {"asset_state_store": store, "dag": None})
     return kept
 
@@ -174,13 +174,41 @@ def test_each_receiver_is_called_once_and_one_that_failed_again(
     assert message.startswith("snapshot.overdue demo")
 
 
-def test_a_look_fails_if_nobody_could_be_called(monkeypatch: pytest.MonkeyPatch, kept: dict[str, object]) -> None:
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "https://example.org/receiver")
+@pytest.mark.parametrize(
+    ("option", "receiver", "why"),
+    [
+        ("WEBHOOK", "https://example.org/receiver", "the webhook: it returned 500"),
+        ("CALL_NOTIFIERS", "dags.notifiers.failing", "dags.notifiers.failing: nothing answers"),
+    ],
+)
+def test_a_look_fails_if_nobody_could_be_called(
+    monkeypatch: pytest.MonkeyPatch, kept: dict[str, object], option: str, receiver: str, why: str
+) -> None:
+    monkeypatch.setenv(f"AIRFLOW__PULSAR_ADVISOR__{option}", receiver)
     monkeypatch.setattr(Webhook, "send", partial(_refuse, "it returned 500"))
     known = Cluster(name="demo", pulsar_conn_id="p")
-    with pytest.raises(AirflowException, match="overdue; nobody could be called: the webhook: it returned 500"):
+    with pytest.raises(AirflowException, match=f"overdue; nobody could be called: {why}"):
         watch._call_about_snapshots(known, "20261125T080000Z", "overdue")
     assert kept == {}
+
+
+def test_a_look_succeeds_where_nobody_is_to_be_called(kept: dict[str, object]) -> None:
+    watch._call_about_snapshots(Cluster(name="demo", pulsar_conn_id="p"), "20261125T080000Z", "overdue")
+
+
+@pytest.mark.usefixtures("watched_for_long")
+def test_the_age_is_measured_though_nobody_could_be_called_about_an_abandoned_run(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.failing")
+    measured: list[str] = []
+    monkeypatch.setattr(watch, "age_measured", lambda *what: measured.append(" of ".join(what)))
+    now = datetime.now(UTC)
+    monkeypatch.setattr(index, "newest_advised", lambda *_: f"{now:%Y%m%dT%H%M%SZ}")
+    run = SimpleNamespace(id=1, lease=1)
+    monkeypatch.setattr(watch, "_abandoned_runs", lambda: {"demo": (run, "abandoned")})
+    assert run_dag("pulsar_watch")[0] == "failed"
+    assert f"{now:%Y%m%dT%H%M%SZ} of demo" in measured
 
 
 def _refuse(why: str, *_: object) -> None:
@@ -229,6 +257,27 @@ def test_whoever_was_called_hears_that_snapshots_come_again_or_can_be_read_again
     assert looks == [True, False, True, False, True, True]
     assert [call.split()[0] for call in calls] == ["snapshot.overdue", "snapshot.resumed", "snapshot.overdue"]
     assert "the last that led to advice: 20261125T113000Z" in calls[1]  # not after a single failed read
+
+
+@pytest.mark.parametrize(
+    ("afterwards", "heard"),
+    [("20261125T080000Z", []), ("20261125T113000Z", ["snapshot.resumed"])],
+    ids=["still overdue", "no longer"],
+)
+def test_one_failed_read_forgets_nothing_that_people_were_called_about(
+    monkeypatch: pytest.MonkeyPatch, calls: list[str], kept: dict[str, object], afterwards: str, heard: list[str]
+) -> None:
+    known = Cluster(name="demo", pulsar_conn_id="p")
+    for newest in ("20261125T080000Z", None, afterwards):
+        monkeypatch.setattr(index, "newest_advised", partial(_newest, newest))
+        watch._is_overdue(known, NOON)
+    assert [call.split()[0] for call in calls] == ["snapshot.overdue", *heard]
+
+
+def _newest(advised: str | None, *_: object) -> str:
+    if advised is None:
+        raise StorageError("this folder can't be read")
+    return advised
 
 
 @pytest.mark.parametrize(("silent_min", "called"), [(10, 0), (60, 1)], ids=["a task may take it over", "for good"])

@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 _CALLED_ABOUT: Final = "called_about"
 _CALLED_ABOUT_RUN: Final = "called_about_run"
 _FIRST_LOOK: Final = "first_look"
-"""Keys in the state store of a cluster's asset."""
+_UNREADABLE: Final = "unreadable"
+"""Keys in the state store of a cluster's asset; the last is also what people are called about if its snapshots can't
+be read, in place of the newest one."""
 _ABANDONED_MS: Final = 900_000
 """After how long without a sign of life people are called about a run: the next try of a task takes it over sooner."""
-_UNREADABLE: Final = "unreadable"
-"""What people are called about if a cluster's snapshots can't be read, in place of the newest one."""
 
 
 def overdue_clusters() -> list[str]:
@@ -48,14 +48,14 @@ def overdue_clusters() -> list[str]:
     now, found, failures, abandoned = datetime.now(UTC), [], [], _abandoned_runs()
     for cluster in registered:
         try:
+            if _is_overdue(cluster, now):
+                found.append(cluster.name)
             if cluster.name in abandoned:
                 run, why = abandoned[cluster.name]
                 said = f"run {run.id} is {why}"
                 log.warning("%s: %s", cluster.name, said)
                 about = f"{run.id}/{run.lease}"
                 _call_once(cluster, "run.abandoned", _CALLED_ABOUT_RUN, about, said, "runs", str(run.id))
-            if _is_overdue(cluster, now):
-                found.append(cluster.name)
         except Exception as error:  # one cluster's failure must not affect the others
             log.exception("cluster %s can't be looked at", cluster.name)
             failures.append(f"{cluster.name}: {error}")
@@ -127,8 +127,11 @@ def _call_about_snapshots(cluster: Cluster, about: str, sentence: str) -> None:
     """
     called = _state_of(cluster)
     known, *informed = called.get(_CALLED_ABOUT) or [""]
-    if about == _UNREADABLE != known:
-        called.set(_CALLED_ABOUT, [about])
+    is_unreadable, was_unreadable = about == _UNREADABLE, called.get(_UNREADABLE, False)
+    if was_unreadable and not is_unreadable:
+        called.delete(_UNREADABLE)
+    if is_unreadable and not was_unreadable:
+        called.set(_UNREADABLE, True)
     elif sentence:
         _call_once(cluster, "snapshot.overdue", _CALLED_ABOUT, about, sentence)
     elif known:
@@ -147,10 +150,9 @@ def _call_once(cluster: Cluster, event: Event, key: str, about: str, sentence: s
     if known != about:
         informed = []
     reached = _call(cluster, event, sentence, informed, *page)
-    if reached.receivers:
-        called.set(key, [about, *informed, *reached.receivers])
-    elif not informed:
+    if reached.failures and not (reached.receivers or informed):
         raise AirflowException(f"{sentence}; nobody could be called: {'; '.join(reached.failures)}")
+    called.set(key, [about, *informed, *reached.receivers])
 
 
 def _call(cluster: Cluster, event: Event, sentence: str, informed: Collection[int] = (), *page: str) -> Reached:
