@@ -66,16 +66,14 @@ def require_takes_back(plan: Plan, ledger: Ledger) -> None:
     if carried_out is not None and carried_out.identity == plan.identity:
         moved = _moved(carried_out, _attempted(ledger, runs_of_plan(ledger, undoes)))
     origins: dict[str, str] = {}
+    came_from: defaultdict[tuple[str, str | None], list[tuple[int, int]]] = defaultdict(list)
     for move in moved:
-        origins.setdefault(move.bundle_name, move.source)
-
-    def takes_back(step: Step, move: Step) -> bool:
-        (lower, upper), (least, most) = parse_range(step.bundle), parse_range(move.bundle)
-        is_part = step.namespace == move.namespace and least <= lower < upper <= most
-        return step.action == "unload" and is_part and step.destination == origins[move.bundle_name]
-
+        origin = origins.setdefault(move.bundle_name, move.source)
+        came_from[move.namespace, origin].append(parse_range(move.bundle))
     for step in plan.executable_steps:
-        if not any(takes_back(step, move) for move in moved):
+        lower, upper = parse_range(step.bundle)
+        ranges = came_from[step.namespace, step.destination]
+        if step.action != "unload" or not any(least <= lower and upper <= most for least, most in ranges):
             raise Refused(
                 f"{digest_of(plan)} is no undo of {undoes}: the ledger has no confirmed step of it that brought "
                 f"{step.bundle_name} from {step.destination}. Make the plan with `undo`"

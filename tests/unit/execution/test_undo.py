@@ -15,6 +15,7 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.preconditions import NEW_PLAN, observed_at
 from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.execution.undo import can_be_undone, forecast_with, propose_undo, require_takes_back
+from pulsar_advisor.model.cluster.bundle_range import parse_range
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.names import short
@@ -73,6 +74,16 @@ def test_however_many_steps_go_back_the_whole_cluster_is_forecast_twice(
     monkeypatch.setattr("pulsar_advisor.execution.undo.forecast_with", forecasts)
     assert len(moves(undo_of_run(ledger, cluster, make_plan(BOTH)))) == len(BOTH)
     assert forecasts.call_count == 2
+
+
+def test_however_many_steps_go_back_each_bundle_is_looked_at_once(
+    ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undo = undo_of_run(ledger, cluster, make_plan(BOTH))
+    ranges = Mock(wraps=parse_range)
+    monkeypatch.setattr("pulsar_advisor.execution.undo.parse_range", ranges)
+    require_takes_back(undo, ledger)
+    assert ranges.call_count == len(BOTH) + len(undo.steps)
 
 
 @pytest.mark.parametrize(
