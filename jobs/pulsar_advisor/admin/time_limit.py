@@ -95,7 +95,7 @@ class _Connection(HTTPConnection):
             except Exception:
                 if not is_late.is_set():
                     raise
-        if is_late.is_set():  # a head that ends early would pass for a whole one
+        if is_late.is_set():  # even of a whole head, the body can't be read any more
             raise TimeoutError
         return response
 

@@ -309,7 +309,8 @@ def _without_credentials(content: bytearray, authorization: str | None) -> bytea
         return content
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         content = bytearray(msgspec.json.encode(msgspec.json.decode(content)))  # no escape hides a character
-    return bytearray(re.sub(re.escape(secret[:_SHORTEST_SECRET]).encode() + rb'(?:[^\s"\\]|\\.)*', b"***", content))
+    whole, beginning = (re.escape(text) for text in (secret, secret[:_SHORTEST_SECRET]))
+    return bytearray(re.sub(rf'(?:{whole}|{beginning})(?:[^\s"\\]|\\.)*'.encode(), b"***", content))
 
 
 class _AnyHostName(TimelyAdapter):

@@ -309,8 +309,12 @@ def test_error_answers_are_distinguished(
 
 @pytest.mark.parametrize(
     "credentials",
-    [{"token": SecretStr("planted-secret")}, {"basic_user": "ops", "basic_password": SecretStr("planted-secret")}],
-    ids=["token", "basic"],
+    [
+        {"token": SecretStr("planted-secret")},
+        {"token": SecretStr('planted and "quoted" secret')},
+        {"basic_user": "ops", "basic_password": SecretStr("planted-secret")},
+    ],
+    ids=["token", "words", "basic"],
 )
 def test_an_error_that_repeats_the_credentials_is_shown_without_them(
     broker: HTTPServer, credentials: dict[str, Any]
