@@ -35,6 +35,11 @@ def test_a_bundle_that_cannot_be_moved_is_missing_under_limits_too() -> None:
         assert goal_outcome(planned(state, DRAIN_A, **limits)) == "in part"
 
 
+def test_a_goal_of_a_kind_that_only_another_release_has_is_not_said_to_be_reached() -> None:
+    plan = planned(cluster({"a": [20, 10], "b": [30]}), DRAIN_A)
+    assert goal_outcome(plan.model_copy(update={"goal": Goal("vacate", ("a:8080",))})) == "in part"
+
+
 def test_a_broker_without_bundles_is_drained_already() -> None:
     assert goal_outcome(planned(cluster({"a": [], "b": [30]}), DRAIN_A)) == "reached"
 
