@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
@@ -11,6 +13,9 @@ from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.verbs import Verbs
+
+_MOST_PLANNED_FOR: Final = 500
+"""Bundles above which `conform` isn't asked: of some thousands its plan takes a minute."""
 
 
 def isolation_sentences(situation: Situation, verbs: Verbs) -> list[str]:
@@ -51,9 +56,10 @@ def isolation_sentences(situation: Situation, verbs: Verbs) -> list[str]:
             "back."
         )
     if outside:
-        conforming = verbs.plan_for(Goal("conform"))
-        finds_moves = conforming is not None and conforming.unloads
-        remedy = f"; {verbs.command('conform')} plans the moves" if finds_moves else ""
+        remedy = f"; {verbs.command('conform')} says which can move"
+        if len(outside) <= _MOST_PLANNED_FOR:
+            plan = verbs.plan_for(Goal("conform"))
+            remedy = f"; {verbs.command('conform')} plans the moves" if plan is not None and plan.unloads else ""
         named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
         found.append(
             f"{count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'} where isolation policies forbid "

@@ -339,6 +339,24 @@ def test_conform_is_named_only_where_it_would_make_a_plan(state: ClusterState, s
     assert not names_conform(elsewhere)
 
 
+def test_of_very_many_bundles_conform_is_named_without_being_asked(
+    settings: ResolvedSettings,
+) -> None:
+    policy = IsolationPolicy("p", ("t/a-.*",), ("b",), (), 1, 100)
+    asked: list[Goal] = []
+
+    def sentence(outside: int) -> str:
+        state = cluster({"a": [0.05] * outside, "b": [10]}, policies=[policy])
+        found = findings_of(Situation.of(state, settings), (), coverage(state, settings.values), Verbs(asked.append))
+        [forbidden] = [one.sentence for one in found if "policies forbid" in one.sentence]
+        return forbidden
+
+    assert sentence(501).endswith("when it assigns a bundle; `conform` says which can move.")
+    assert not asked
+    assert sentence(2).endswith("when it assigns a bundle.")
+    assert asked == [Goal("conform")]
+
+
 def test_the_busiest_broker_is_a_warning_where_the_load_is_uneven(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
