@@ -25,8 +25,8 @@ SETTING_KEYS: Final = ROOM_KEYS
 
 def propose(goal: Goal, room: Room) -> Proposal:
     """The moves that bring the bundles of the goal to its broker; what can't go there, and why."""
-    state, (to,) = room.state, room.rows_of(goal.onto)
-    named = [row for row in range(len(state.bundles)) if state.bundle_name(row) in goal.bundles]
+    state, (to,), names = room.state, room.rows_of(goal.onto), frozenset(goal.bundles)
+    named = [row for row in range(len(state.bundles)) if state.bundle_name(row) in names]
     there = [row for row in named if room.owner[row] == to]
     unowned = [row for row in named if room.owner[row] == NO_ROW]
     elsewhere = {*named} - {*there, *unowned}
