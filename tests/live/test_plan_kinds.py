@@ -1,4 +1,4 @@
-"""drain, fill, conform and split on real brokers under traffic: carried out, and the owners are those of the plan."""
+"""drain, fill, move, conform and split on real brokers under traffic: carried out, with the owners of the plan."""
 
 from __future__ import annotations
 
@@ -93,12 +93,18 @@ def test_a_broker_is_drained_filled_again_and_left_by_what_a_policy_forbids_it(
         assert {step["destination"] for step in unloads(plan)} == {drained}
         assert filled - astray <= {text for text, owner in ground.owners().items() if owner == drained}
 
+        of_range = dict(zip(ground.ranges(), topics, strict=True))
+        named = [text for text, owner in ground.owners().items() if owner != drained][:2]
+        by_name, by_topic = f"{NAMESPACE}/{named[0]}", of_range[named[1]]
+        plan, astray = ground.carried_out("move", by_name, by_topic, "--onto", drained)
+        assert {step["bundle"] for step in unloads(plan)} == set(named)
+        assert set(named) - astray <= {text for text, owner in ground.owners().items() if owner == drained}
+
         others = [broker.broker_id.rpartition(":")[0].replace(".", "\\.") for broker in cluster.brokers[:-1]]
         policy = isolation_policy("goals/.*", *others, usage_threshold=100)
         path = f"/clusters/{CLUSTER_NAME}/namespaceIsolationPolicies/goals"
         cluster.admin.write("POST", path, body={**policy, "unload_scope": "none"})
         forbidden = {text for text, owner in ground.owners().items() if owner == drained}
-        of_range = dict(zip(ground.ranges(), topics, strict=True))
         # A bundle that its owner hasn't reported isn't moved.
         wait_until_reported(cluster, {of_range[text] for text in forbidden}, cluster.admin_urls[-1])
         plan, astray = ground.carried_out("conform")
