@@ -21,7 +21,7 @@ def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
     Raises `Refused` if the plan isn't what was computed here: recommendations of its snapshot don't list it, a file it
     rests on isn't as the ledger sealed it, or its bytes differ; or if it is an undo of what no run did.
     """
-    if plan.shedder == UNDO:
+    if plan.shedder == UNDO or "undoes" in plan.memory:  # which its title shows, and the ledger believes
         require_takes_back(plan, ledger)
         return "it takes a run back, as far as the ledger and the cluster showed when it was made"
     listing = listing_of(plan, seals_of_snapshot(ledger, root.cluster, plan.snapshot))

@@ -276,8 +276,13 @@ def test_a_ledger_that_can_not_be_opened_does_not_end_the_stage(root: Root, capl
     assert "no policy can approve its plans: can't open or create ledger" in caplog.text
 
 
-def test_a_plan_is_no_undo_because_it_says_so(root: Root, ledger: Ledger) -> None:
+@pytest.mark.parametrize(
+    "says",
+    [{"shedder": UNDO, "placement": UNDO}, {"goal": None, "memory": {"undoes": "sha256:" + 64 * "0"}}],
+    ids=["as what made it", "as what it undoes"],
+)
+def test_a_plan_is_no_undo_because_it_says_so(root: Root, ledger: Ledger, says: dict[str, object]) -> None:
     [plan] = recommended(root, DRAIN)
     sealed(root, ledger, "recommend")
     with pytest.raises(Refused, match="is no undo of"):
-        why_not_computed_here(root, ledger, plan.model_copy(update={"shedder": UNDO, "placement": UNDO}))
+        why_not_computed_here(root, ledger, plan.model_copy(update=says))
