@@ -274,6 +274,26 @@ def test_one_failed_read_forgets_nothing_that_people_were_called_about(
     assert [call.split()[0] for call in calls] == ["snapshot.overdue", *heard]
 
 
+def test_a_receiver_whose_call_failed_hears_later_that_snapshots_come_again(
+    monkeypatch: pytest.MonkeyPatch, calls: list[str], kept: dict[str, object]
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "https://example.org/receiver")
+    sent: list[str] = []
+
+    def send(_webhook: Webhook, event: str, _what: object) -> None:
+        sent.append(event)
+        if len(sent) == 2:
+            raise NotDelivered("nothing answers")
+
+    monkeypatch.setattr(Webhook, "send", send)
+    known = Cluster(name="demo", pulsar_conn_id="p")
+    for sentence in ("overdue", "", "", ""):
+        watch._call_about_snapshots(known, "20261125T080000Z", sentence)
+    assert sent == ["snapshot.overdue", "snapshot.resumed", "snapshot.resumed"]
+    assert [call.split()[0] for call in calls] == ["snapshot.overdue", "snapshot.resumed"]
+    assert kept == {}
+
+
 def _newest(advised: str | None, *_: object) -> str:
     if advised is None:
         raise StorageError("this folder can't be read")

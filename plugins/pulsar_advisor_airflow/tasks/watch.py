@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,8 @@ _FIRST_LOOK: Final = "first_look"
 _UNREADABLE: Final = "unreadable"
 """Keys in the state store of a cluster's asset; the last is also what people are called about if its snapshots can't
 be read, in place of the newest one."""
+_RESUMED: Final = "resumed"
+"""What people are called about once snapshots come again, until everybody has heard of it."""
 _ABANDONED_MS: Final = 900_000
 """After how long without a sign of life people are called about a run: the next try of a task takes it over sooner."""
 
@@ -136,34 +138,30 @@ def _call_about_snapshots(cluster: Cluster, about: str, sentence: str) -> None:
         _call_once(cluster, "snapshot.overdue", _CALLED_ABOUT, about, sentence)
     elif known:
         said = f"its snapshots are no longer overdue; the last that led to advice: {about}"
-        if not informed or _call(cluster, "snapshot.resumed", said).receivers:
+        if not informed or not _call_once(cluster, "snapshot.resumed", _CALLED_ABOUT, _RESUMED, said).failures:
             called.delete(_CALLED_ABOUT)
 
 
-def _call_once(cluster: Cluster, event: Event, key: str, about: str, sentence: str, *page: str) -> None:
+def _call_once(cluster: Cluster, event: Event, key: str, about: str, sentence: str, *page: str) -> Reached:
     """Call the receivers that have yet to hear of what this is about; next time, repeat failed calls.
 
     Raises `AirflowException` if nobody has heard of it, so that the task is seen to fail.
     """
+    from pulsar_advisor_airflow.configuration import page_link, with_host
+    from pulsar_advisor_airflow.notifiers import call_people
+
     called = _state_of(cluster)
     known, *informed = called.get(key) or [""]
     if known != about:
         informed = []
-    reached = _call(cluster, event, sentence, informed, *page)
-    if reached.failures and not (reached.receivers or informed):
-        raise AirflowException(f"{sentence}; nobody could be called: {'; '.join(reached.failures)}")
-    called.set(key, [about, *informed, *reached.receivers])
-
-
-def _call(cluster: Cluster, event: Event, sentence: str, informed: Collection[int] = (), *page: str) -> Reached:
-    from pulsar_advisor_airflow.configuration import page_link, with_host
-    from pulsar_advisor_airflow.notifiers import call_people
-
     link = with_host(page_link("clusters", cluster.name, *page))
     call = {"cluster": cluster.name, "sentence": plain(sentence), "link": link}
     reached = call_people(event, call, get_current_context(), informed)
     for failure in reached.failures:
         log.error("the call about %s failed: %s", cluster.name, failure)
+    if reached.failures and not (reached.receivers or informed):
+        raise AirflowException(f"{sentence}; nobody could be called: {'; '.join(reached.failures)}")
+    called.set(key, [about, *informed, *reached.receivers])
     return reached
 
 
