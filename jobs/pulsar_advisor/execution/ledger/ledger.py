@@ -48,15 +48,17 @@ def named_errors(engine: Engine) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise StorageError(f"ledger {place} can't be used: {cause}{_todo(error, cause)}") from error
+        raise StorageError(
+            f"ledger {place} can't be used: {cause}{_todo(error, cause, engine.dialect.name)}"
+        ) from error
 
 
-def _todo(error: SQLAlchemyError, cause: str) -> str:
-    if type(error) is DatabaseError:  # what SQLite raises for a file that is spoiled
+def _todo(error: SQLAlchemyError, cause: str, database: str) -> str:
+    if type(error) is DatabaseError and database == "sqlite":  # what it raises for a file that is spoiled
         return ": put back a copy of it"
     if not isinstance(error, OperationalError):
         return ""
-    if "locked" in cause:
+    if "is locked" in cause:
         return f": another process keeps it locked, so try again, or end that one; {_KEPT}"
     return f": check its server, or its disk's space and the permissions of the file and its folder; {_KEPT}"
 

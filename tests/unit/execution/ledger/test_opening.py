@@ -14,7 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError, OperationalError
 
 from ledgers import by_revisions
 from pulsar_advisor.execution.consent.approval import propose
@@ -291,6 +291,23 @@ def test_a_ledger_that_another_process_keeps_locked_has_nothing_wrong_with_its_d
     with said as raised, named_errors(create_engine("sqlite:///ledger.sqlite")):
         raise locked
     assert "disk" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DatabaseError("SELECT 1", None, Exception("an error of an unknown kind")),
+        OperationalError("SELECT 1", None, Exception('connection to server at "unlocked.example" failed')),
+    ],
+    ids=["unknown", "host name"],
+)
+def test_a_server_that_fails_is_neither_a_spoiled_nor_a_locked_file(error: DatabaseError) -> None:
+    with (
+        pytest.raises(StorageError) as raised,
+        named_errors(create_engine("postgresql+psycopg://pulsar@ledger.example/advisor")),
+    ):
+        raise error
+    assert "copy" not in str(raised.value) and "another process" not in str(raised.value)
 
 
 def test_a_ledger_that_may_only_be_read_names_its_folder_too(ledger: Ledger) -> None:
