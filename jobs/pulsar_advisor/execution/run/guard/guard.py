@@ -138,13 +138,14 @@ class Guard:
         ours = [switch for switch in switched_off(self.ledger, self.run.cluster_name) if switch.run in runs]
         for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
             self._note(f"{setting} was restored by another process before the run ended: `runs` shows when")
-        deadline_s = self.clock.monotonic_s() + LISTED_S
+        deadline_s, is_last = self.clock.monotonic_s() + LISTED_S, False
         while failed := [(switch, error) for switch in ours if (error := self._put_back(switch))]:
-            if self.interruption() or self.clock.monotonic_s() >= deadline_s:
+            if self.interruption() or is_last:
                 for switch, error in failed:
                     self._note(f"ATTENTION: {switch.setting} may still be off: {error}")
                 return
             self.clock.sleep(LOOK_AGAIN_S)
+            is_last = self.clock.monotonic_s() >= deadline_s  # before it begins: it may wait for time-outs that long
             ours = [switch for switch, _ in failed]
 
     def _put_back(self, switch: SwitchedOff) -> ClusterUnreachable | None:

@@ -378,6 +378,25 @@ def test_a_broker_that_has_died_does_not_leave_it_off_once_it_has_left_the_list_
     assert ("may still be off" in result.sentence) == (then == "stays silent")
 
 
+def test_nor_does_one_that_keeps_every_call_waiting_until_it_has_left_the_list(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    shown = cluster.effective
+
+    def of_each(setting: str) -> dict[str, str]:
+        if B3 in cluster.active_brokers():
+            cluster.time.pass_s(20)
+            unreadable()
+        return shown(setting)
+
+    def die() -> None:
+        cluster.effective = of_each  # type: ignore[method-assign]
+        cluster.later(30, lambda: cluster.brokers.discard(B3))
+
+    cluster.on_event = after_the_calls(2, die)
+    assert run(plan, ledger, cluster, guard=True).still_off == ()
+
+
 def test_a_single_bad_answer_does_not_keep_off_what_an_earlier_run_left_off(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
