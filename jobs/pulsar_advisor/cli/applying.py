@@ -122,7 +122,7 @@ def apply(
         with deferred_signals() as interruption:
             result = carry_out(document, book, admin, options, _silent if log_json else progress, interruption, probe)
         can_go_on = result.is_left and result.run is not None and run_by_id(book, result.run).state == "stopped"
-        first = before_resuming(document, book, options.policy) if can_go_on else ""
+        first = before_resuming(document, book, options.policy, result) if can_go_on else ""
     falls_short = result.outcome in ("done", "nothing_to_do") and result.goal_outcome in FALLS_SHORT
     with result_of(result.exit_code or (GOAL_NOT_REACHED if falls_short else 0)):
         if json:

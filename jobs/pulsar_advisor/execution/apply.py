@@ -29,7 +29,7 @@ from pulsar_advisor.execution.ledger.steps import is_left, steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.run.dry_run import dry_run
 from pulsar_advisor.execution.run.emptied import left_on
-from pulsar_advisor.execution.run.end_of_run import EndOfRun, end_of_run
+from pulsar_advisor.execution.run.end_of_run import EndOfRun, StoppedRun, end_of_run
 from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard.guard import Guard
 from pulsar_advisor.execution.run.guard.left_off import left_off
@@ -110,7 +110,9 @@ def _result(attempt: _Attempt) -> ApplyResult:
         ledger_head=str(ledger.head()),
         goal_outcome="in part" if left_there else reached,
     )
-    return result if ended.parking is None else ParkedRun(**vars(result), parking=ended.parking)
+    if ended.parking is not None:
+        return ParkedRun(**vars(result), parking=ended.parking)
+    return result if ended.first == "" else StoppedRun(**vars(result), first=ended.first)
 
 
 def _applied(attempt: _Attempt) -> EndOfRun:
@@ -264,7 +266,8 @@ def _ended(run: OngoingRun) -> EndOfRun:
         telemetry.refused(plan.cluster)
         raise _refused(run, sentence, to_do) from cause
     held.end("stopped", counted)
-    return end_of_run("partial", plan, held.id, counted, records)
+    ended = end_of_run("partial", plan, held.id, counted, records)
+    return replace(ended, first=cause.first) if isinstance(cause, Stop) else ended
 
 
 def _refused(run: OngoingRun, sentence: str, to_do: str = "") -> AdvisorError:

@@ -34,10 +34,11 @@ from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.actors import ALICE, ANY_THROTTLE, approved, killed_at_work, run, started
+from unit.execution.actors import ALICE, ANY_THROTTLE, BRISK, approved, killed_at_work, run, started
 from unit.execution.doubles import (
     B1,
     B2,
+    B3,
     LOWER,
     NAMESPACE,
     UPPER,
@@ -244,6 +245,19 @@ def test_a_balancer_that_an_ended_run_left_off_is_restored_though_no_run_is_left
     assert [file.name.split("-")[2] for file in heads.iterdir()] == [f"{ledger.head().chain}.json"]
 
 
+def test_a_run_is_ended_though_its_cluster_can_not_be_reached_and_its_balancer_stays_off(
+    root: Root, ledger: Ledger, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(root, PLAN)
+    cluster.once("after the call", lambda: setattr(cluster, "unreadable", True))
+    assert run(approved(ledger, PLAN), ledger, cluster, guard=True).exit_code == 8
+    assert typed(root, "apply", digest_of(PLAN), *REACH, "--abort") == 8
+    said = capsys.readouterr()
+    assert said.out == f"run 1 of {digest_of(PLAN)} ended\n"
+    assert "connection refused" in said.err
+    assert f"`pulsar-advisor guard restore {at(root)} {' '.join(REACH)}` restores it" in said.err
+
+
 def test_what_puts_back_a_balancer_that_is_still_off_is_a_line_to_copy(
     root: Root,
     ledger: Ledger,
@@ -431,29 +445,50 @@ def test_whoever_pauses_a_run_is_given_whether_a_process_carries_it_out(
     assert capsys.readouterr().out == f"run 1 of {digest_of(PLAN)} {says}\n"
 
 
-@pytest.mark.parametrize(("elsewhere", "says_how_to_go_on"), [(True, True), (False, False)], ids=["left", "failed"])
-def test_only_a_run_with_steps_left_is_to_be_resumed(
+def _is_moved_on(cluster: FakeCluster) -> None:
+    """The first step's bundle, once its hold is over."""
+    cluster.later(BRISK.canary_hold_s + 1, lambda: cluster.owners.update({f"{NAMESPACE}/{LOWER}": B3}))
+
+
+def _is_deleted(cluster: FakeCluster) -> None:
+    """The namespace, while its broker is at work on the first call."""
+    cluster.once("after the call", lambda: (cluster.owners.clear(), cluster.bounds.clear()))
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "next_action"),
+    [
+        (
+            lambda cluster: cluster.owners.update({f"{NAMESPACE}/{UPPER}": B2}),
+            "to resume, once the cluster is as it was, or the plan is approved again with --on-drift skip: ",
+        ),
+        (
+            lambda cluster: setattr(cluster, "_split", lambda _split: None),
+            "to go on: capture again and make a new plan",
+        ),
+        (_is_moved_on, "moves bundles too; make a new plan, and apply with a guard"),
+        (_is_deleted, "--abort`, then capture again and make a new plan"),
+    ],
+    ids=["drifted", "failed", "moved on", "deleted"],
+)
+def test_only_a_run_that_can_get_further_is_to_be_resumed(
     root: Root,
     ledger: Ledger,
     cluster: FakeCluster,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    elsewhere: bool,
-    says_how_to_go_on: bool,
+    meanwhile: Callable[[FakeCluster], object],
+    next_action: str,
 ) -> None:
     plan = approved(ledger, make_plan([unload_step(), split_step()], snapshot=PLAN.snapshot))
     write_plan(root, plan)
-    if elsewhere:
-        cluster.owners[f"{NAMESPACE}/{UPPER}"] = B2
-    cluster._split = lambda _split: None  # type: ignore[method-assign]
+    meanwhile(cluster)
     result = run(plan, ledger, cluster)
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", lambda *_: result)
     assert typed(root, "apply", digest_of(plan), *REACH) == 5
     said = capsys.readouterr().out
-    assert ("to resume: " in said, "to go on: capture again and make a new plan" in said) == (
-        says_how_to_go_on,
-        not says_how_to_go_on,
-    )
+    assert next_action in said
+    assert ("to resume" in said) == next_action.startswith("to resume")
 
 
 @pytest.mark.parametrize(
@@ -480,7 +515,7 @@ def test_to_resume_a_run_is_to_type_the_line_that_is_shown_once_the_approval_all
 ) -> None:
     plan = approved(ledger, make_plan([unload_step(), unload_step(2, UPPER)], snapshot=PLAN.snapshot))
     write_plan(root, plan)
-    cluster.owners[f"{NAMESPACE}/{UPPER}"] = B2
+    cluster.once("after the call", lambda: cluster.brokers.discard(B3))
     result = run(plan, ledger, cluster)
     meanwhile(ledger, plan)
     time.pass_s(2)

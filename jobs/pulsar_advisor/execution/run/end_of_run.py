@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
-from pulsar_advisor.documents.apply_result import AppliedStep, Outcome
+from pydantic import Field
+
+from pulsar_advisor.documents.apply_result import AppliedStep, ApplyResult, Outcome
 from pulsar_advisor.documents.runs import StepState
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.parking import Parking
@@ -23,6 +26,20 @@ class EndOfRun:
     steps: tuple[AppliedStep, ...]
     refusals: tuple[str, ...] = ()
     parking: Parking | None = None
+    first: str | None = ""
+    """As of the `Stop` that ended it."""
+
+
+class StoppedRun(ApplyResult):
+    """The result of a run that can go on only after something else, or not at all."""
+
+    first: Annotated[str | None, Field(exclude=True)]
+    """As of the `Stop` that ended it; not part of the document."""
+
+    @property
+    def is_left(self) -> bool:
+        """Also whether anything helps."""
+        return self.first is not None and super().is_left
 
 
 def end_of_run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.run.observe import find_owner
-from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
+from pulsar_advisor.execution.run.ongoing_run import DeadEnd, OngoingRun, Stop
 from pulsar_advisor.execution.run.preconditions import destinations_after, stale
 
 
@@ -54,9 +54,9 @@ def _check_owners(run: OngoingRun) -> None:
             namespace, _, text = bundle.rpartition("/")
             owner = find_owner(run.cluster, namespace, text, ())
             if owner not in (None, destination):
-                also = "the cluster's own balancer or someone else moves bundles too; apply with a guard, or "
-                if run.guard is not None:
-                    also = "someone else moves bundles too, or an isolation policy was changed; "
-                raise Stop(
-                    f"{bundle} was moved to {destination} by this run and is on {owner} now: {also}make a new plan"
-                )
+                also, guarded = "someone else moves bundles too, or an isolation policy was changed", ""
+                if run.guard is None:
+                    also = "the cluster's own balancer or someone else moves bundles too"
+                    guarded = ", and apply with a guard"
+                what = f"{bundle} was moved to {destination} by this run and is on {owner} now"
+                raise DeadEnd(f"{what}: {also}", f"make a new plan{guarded}")

@@ -15,7 +15,7 @@ from pulsar_advisor.execution.run.observe import look as look_at
 from pulsar_advisor.execution.run.open_calls import open_calls
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress
 from pulsar_advisor.execution.run.pace import Signs, disturbed_topics, room_in_s
-from pulsar_advisor.execution.run.preconditions import Found
+from pulsar_advisor.execution.run.preconditions import NEW_PLAN, Found
 from pulsar_advisor.execution.run.preconditions import expected_boundaries as boundaries_before
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError
@@ -27,18 +27,32 @@ class Stop(Exception):
 
     to_do = ""
     """What to do where going on would end in the same way."""
+    first: str | None = ""
+    """What would change that, in words that follow `to resume`; None if nothing does."""
 
 
 class Drift(Stop):
     """The cluster is not as a step expects, and such a step ends the run."""
 
     to_do = "make a new plan, or have this one approved with --on-drift skip to leave such steps out"
+    first = ", once the cluster is as it was, or the plan is approved again with --on-drift skip"
 
 
 class BudgetSpent(Stop):
     """More steps failed than was approved."""
 
     to_do = "make a new plan, or have this one approved with a larger --error-budget"
+    first = ", once it is approved again with a larger --error-budget"
+
+
+class DeadEnd(Stop):
+    """What the run has done did not last, or what it is to act on is gone."""
+
+    first = None
+
+    def __init__(self, message: str, to_do: str = NEW_PLAN) -> None:
+        super().__init__(message)
+        self.to_do = to_do
 
 
 @dataclass(frozen=True)

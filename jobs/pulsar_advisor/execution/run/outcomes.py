@@ -7,9 +7,11 @@ from typing import NoReturn
 from pulsar_advisor.documents.runs import StepState
 from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.ledger.tables import StepRecord
-from pulsar_advisor.execution.run.ongoing_run import BudgetSpent, Drift, OngoingRun, Stop
-from pulsar_advisor.execution.run.preconditions import leaves_destination
+from pulsar_advisor.execution.run.ongoing_run import BudgetSpent, DeadEnd, Drift, OngoingRun, Stop
+from pulsar_advisor.execution.run.preconditions import NEW_PLAN, leaves_destination
+from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.plans.plan import Step
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count
 
 
@@ -40,15 +42,16 @@ def check_error_budget(run: OngoingRun) -> None:
         )
 
 
-def unresolved(run: OngoingRun, step: Step, why: str) -> NoReturn:
-    """The cluster doesn't show the outcome of a call. Raises `Stop`."""
+def unresolved(run: OngoingRun, step: Step, why: str, *, is_gone: bool = False) -> NoReturn:
+    """The cluster doesn't show the outcome of a call, and never will if its bundle `is_gone`. Raises `Stop`."""
     _conclude(run, step, "unresolved", why)
     beware = ""
     if leaves_destination(run.plan, step):
         beware = f". Until its outcome is known, do not unload any bundle of range {step.bundle} in any namespace"
-    raise Stop(
-        f"{step.id} is unresolved: {why}{beware}; check {step.bundle_name} before the run goes on, or is ended for good"
-    )
+    what = f"{step.id} is unresolved: {why}{beware}"
+    if is_gone:
+        raise DeadEnd(what, f"{reader().end_run.format(digest=short(run.held.digest))}, then {NEW_PLAN}")
+    raise Stop(f"{what}; check {step.bundle_name} before the run goes on, or is ended for good")
 
 
 def had_no_effect(run: OngoingRun, step: Step) -> None:

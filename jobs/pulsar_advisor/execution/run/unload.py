@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final, TypeGuard
+from typing import Final, NoReturn, TypeGuard
 
 from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S, NO_CONTENT, OK, Reply
@@ -11,7 +11,7 @@ from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.calls import ATTEMPTS, Unread, deadline_of, reply_of, seen_by, send
 from pulsar_advisor.execution.run.health import check_approval, check_guard
 from pulsar_advisor.execution.run.observe import find_owner
-from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
+from pulsar_advisor.execution.run.ongoing_run import DeadEnd, OngoingRun
 from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
 from pulsar_advisor.execution.run.pace import Pace, after_wave
 from pulsar_advisor.execution.run.parking import Parked, Parking
@@ -81,7 +81,7 @@ def unload(
         owner = yield from _await_owner(run, step, topic, deadline_s, answered=reply.status == NO_CONTENT)
         run.count_unload(step, before + attempt)  # it may have acted late
         if not isinstance(owner, str):
-            unresolved(run, step, f"{reply.in_words}; {_unowned(run, step, owner)}")
+            _unowned(run, step, owner, f"{reply.in_words}; ")
         if _arrived(owner, step):
             took_s = run.clock.monotonic_s() - sent_at_s
             telemetry.owned_after(run.plan.cluster, took_s)
@@ -106,7 +106,7 @@ def settle_unload(run: OngoingRun, step: Step, record: StepRecord, until_s: floa
     if has_held(run) and isinstance(owner, str) and not _arrived(owner, step):
         failed(run, step, f"the bundle reached its destination, but did not stay: it is on {owner}")
     elif not isinstance(owner, str):
-        unresolved(run, step, _unowned(run, step, owner))
+        _unowned(run, step, owner)
     elif step.destination is None and owner == step.source:
         failed(run, step, f"it is on {owner}; whether it was unloaded can't be seen, so it is not repeated")
     elif owner == step.source:
@@ -157,9 +157,9 @@ def hold_again(run: OngoingRun, step: Step, record: StepRecord) -> Waits[None]:
         return (yield from wait(run, left_s))
     if not _arrived(owner, step):
         where = owner or "no broker"
-        raise Stop(f"{step.id}: the bundle did not stay where it was confirmed to be: it is on {where}")
+        raise DeadEnd(f"{step.id}: the bundle did not stay where it was confirmed to be: it is on {where}")
     if gone := (yield from _watch(run, step, owner, run.clock.monotonic_s() + left_s)):
-        raise Stop(f"{step.id}: {gone}")
+        raise DeadEnd(f"{step.id}: {gone}")
 
 
 def _watch(run: OngoingRun, step: Step, owner: str, end_s: float) -> Waits[str]:
@@ -228,13 +228,14 @@ def _is_still(run: OngoingRun, step: Step, at: str) -> bool:
     return _owner(run, step) == at
 
 
-def _unowned(run: OngoingRun, step: Step, owner: Unread | None) -> str:
+def _unowned(run: OngoingRun, step: Step, owner: Unread | None, answered: str = "") -> NoReturn:
     if owner is not None:
-        return f"who owns the bundle can't be read, {owner.why}"
+        unresolved(run, step, f"{answered}who owns the bundle can't be read, {owner.why}")
     boundaries = seen_by(lambda: run.cluster.boundaries(step.namespace))
     if isinstance(boundaries, Unread) or has_bundle(boundaries, step.bundle):
-        return "no broker has taken the bundle over"
-    return "the bundle no longer exists: it was split, or its namespace was deleted"
+        unresolved(run, step, f"{answered}no broker has taken the bundle over")
+    gone = "the bundle no longer exists: it was split, or its namespace was deleted"
+    unresolved(run, step, f"{answered}{gone}", is_gone=True)
 
 
 def _arrived(owner: Owner, step: Step) -> TypeGuard[str]:
