@@ -7,7 +7,7 @@ from typing import Final
 from pulsar_advisor.model.text.reader import Reader
 
 IN_AIRFLOW: Final = Reader(
-    resume_run="clear its task apply",
+    resume_run="clear its task apply, or trigger pulsar_rebalance with its digest",
     end_run="press Stop for good on its page",
     approve="trigger pulsar_rebalance with its digest",
     apply_plan="pulsar_rebalance, triggered with its digest, carries it out",

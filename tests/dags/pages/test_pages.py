@@ -202,7 +202,8 @@ def test_a_run_that_its_process_abandoned_says_so_and_what_to_press(
     for path in pages:
         [said] = re.findall(r'<span class="bad">abandoned: process ([^<]+)</span>', server("vic").get(path).text)
         assert said.startswith(f"{os.getpid()} on ")
-        assert said.endswith("where it was begun (clear its task apply), or press Stop for good on its page")
+        how = "clear its task apply, or trigger pulsar_rebalance with its digest"
+        assert said.endswith(f"where it was begun ({how}), or press Stop for good on its page")
 
 
 def test_advice_that_was_carried_out_is_history_and_what_came_of_it_is_shown(
