@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import requests
 import urllib3
 
 from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.model.errors import ClusterUnreachable
+
+LISTED_S: Final = 40
+"""How long a broker that has died may still be listed: ZooKeeper forgets it after 30 s, by default."""
+_OF_LISTED: Final = (
+    f"a broker that has just died is listed for up to {LISTED_S} s: try again then, or check that its web port can be "
+    "reached from here"
+)
 
 
 class NoAnswer(ClusterUnreachable):
@@ -18,8 +27,13 @@ class NoAnswer(ClusterUnreachable):
         self.timed_out = timed_out
 
 
-def no_answer(address: str, error: Exception, connection: AdminConnection, given_s: float) -> NoAnswer:
-    """The one-line error for a call that got no response, none in HTTP, or none within the time given."""
+def no_answer(
+    address: str, error: Exception, connection: AdminConnection, given_s: float, *, is_listed: bool = False
+) -> NoAnswer:
+    """The one-line error for a call that got no response, none in HTTP, or none within the time given.
+
+    `is_listed`: the cluster has named a broker of that address.
+    """
     cause = getattr(error.args[0], "reason", error.args[0]) if error.args else error
     files = (connection.tls_ca_file, connection.tls_cert_file, connection.tls_key_file)
     gone = [file for file in files if file is not None and not file.exists()]
@@ -32,17 +46,16 @@ def no_answer(address: str, error: Exception, connection: AdminConnection, given
         untrusted = "CERTIFICATE_VERIFY_FAILED" in str(cause)
         return NoAnswer(f"{address}: TLS failed ({_tls_problem(cause)}): {advice}", unsent=untrusted)
     if isinstance(error, requests.ConnectTimeout):
-        what = f"no connection within {connection.connect_timeout_s:g} s: check host, port and firewall"
+        todo = _OF_LISTED if is_listed else "check host, port and firewall"
+        what = f"no connection within {connection.connect_timeout_s:g} s: {todo}"
         return NoAnswer(f"{address}: {what}", unsent=True, timed_out=True)
     if isinstance(cause, urllib3.exceptions.NameResolutionError):
         what = "host name can't be resolved: check the spelling, or run on a machine that can resolve it"
         return NoAnswer(f"{address}: {what}", unsent=True)
     if isinstance(cause, urllib3.exceptions.NewConnectionError):
         what = "connection refused" if "refused" in str(cause) else "no connection"
-        return NoAnswer(
-            f"{address}: {what}: check that the server is up and that this is its web port, not a broker's binary one",
-            unsent=True,
-        )
+        todo = "check that the server is up and that this is its web port, not a broker's binary one"
+        return NoAnswer(f"{address}: {what}: {_OF_LISTED if is_listed else todo}", unsent=True)
     if isinstance(error, requests.ReadTimeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError):
         what = f"no complete response within {given_s:g} s: the server hangs or is overloaded; try again"
         return NoAnswer(f"{address}: {what}", unsent=False, timed_out=True)

@@ -264,7 +264,8 @@ class AdminTransport:
         except Exception as error:  # responses are untrusted: one that breaks a parser counts as no answer
             # Once its head is there, a response has the time of a document.
             given_s = silence_s if getattr(error, "response", None) is None else within_s
-            raise no_answer(address.origin, error, connection, given_s) from error
+            is_listed = address.origin in map(self.web_address, self._brokers)
+            raise no_answer(address.origin, error, connection, given_s, is_listed=is_listed) from error
 
     def _redirect_target(self, address: WebAddress, location: str) -> WebAddress:
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_advisor.cli.output import log
 from pulsar_advisor.cli.places import LedgerPlace, Place
-from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused, StorageError
 from pulsar_advisor.storage.root import Root
 
 if TYPE_CHECKING:
@@ -68,15 +68,18 @@ def mind_the_guard(
 ) -> bool:
     """Restore what a crashed run left switched off on the plan's cluster, or warn and name the command that restores.
 
-    Whether anything is still off.
+    Whether anything is still off; that the cluster can't be reached is logged.
     """
     from pulsar_advisor.execution.run.guard.left_off import left_off, warning
     from pulsar_advisor.stages.apply import restore_what_was_left
 
     left = left_off(ledger, plan.identity.cluster_name)
     if left and reach is not None:
-        restore_what_was_left(plan.identity.cluster_name, ledger, reach(), log)
-        return bool(left_off(ledger, plan.identity.cluster_name))
+        try:
+            restore_what_was_left(plan.identity.cluster_name, ledger, reach(), log)
+        except ClusterUnreachable as error:  # must not hide what the verb itself has done
+            log(str(error))
+        left = left_off(ledger, plan.identity.cluster_name)
     for switch in left:
         log(f"{warning(switch, plan.identity.cluster_name)}: `{restore}` restores it")
     return bool(left)

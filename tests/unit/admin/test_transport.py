@@ -121,6 +121,17 @@ def test_when_all_admin_urls_are_down_each_is_named_once(closed_port: int) -> No
     assert refused.value.unsent
 
 
+def test_a_listed_broker_that_is_down_may_just_have_died(broker: HTTPServer, closed_port: int) -> None:
+    dead = f"127.0.0.1:{closed_port}"
+    with AdminTransport(connection(url(broker))) as transport, pytest.raises(NoAnswer) as refused:
+        transport.trust_brokers([dead])
+        transport.get(PATH, broker_url=f"http://{dead}")
+    assert str(refused.value) == (
+        f"http://{dead}: connection refused: a broker that has just died is listed for up to 40 s: try again then, or "
+        "check that its web port can be reached from here"
+    )
+
+
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
 def test_an_overloaded_broker_is_asked_again_for_a_get(broker: HTTPServer, status: int) -> None:
     broker.expect_ordered_request(PATH).respond_with_data(status=status)

@@ -282,7 +282,15 @@ def mind_the_balancer(roll: Roll) -> None:
         if left_off(roll.ledger, name) and roll.cluster.cluster_name() == name:
             recorded = roll.look().recorded
             is_expected = recorded.ended is not None or recorded.pause is not None
-            restore_what_was_left(roll.ledger, name, roll.cluster, roll.progress, roll.clock, is_expected=is_expected)
+            restore_what_was_left(
+                roll.ledger,
+                name,
+                roll.cluster,
+                roll.progress,
+                roll.clock,
+                is_expected=is_expected,
+                interruption=roll.why_stop,
+            )
     except AdvisorError as error:  # must not hide why the block ended
         roll.progress(f"{NOT_RESTORED}: {error}")
 

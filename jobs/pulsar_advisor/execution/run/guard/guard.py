@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
 
 from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
@@ -18,10 +17,9 @@ from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.switches import SwitchedOff, may_still_act, record_switching_off, switched_off
 from pulsar_advisor.execution.run.guard.left_off import look_later, open_call, wait_until_settled
-from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, restore
+from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, put_back_each, restore
 from pulsar_advisor.execution.run.guard.settings import (
     GUARDED,
-    LOOK_AGAIN_S,
     OFF,
     in_words,
     is_off,
@@ -32,9 +30,6 @@ from pulsar_advisor.execution.run.guard.settings import (
 )
 from pulsar_advisor.execution.run.options import Interruption, Progress, undisturbed
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
-
-LISTED_S: Final = 40
-"""How long a broker that has died may still be listed: ZooKeeper forgets it after 30 s, by default."""
 
 
 @dataclass
@@ -138,15 +133,8 @@ class Guard:
         ours = [switch for switch in switched_off(self.ledger, self.run.cluster_name) if switch.run in runs]
         for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
             self._note(f"{setting} was restored by another process before the run ended: `runs` shows when")
-        deadline_s, is_last = self.clock.monotonic_s() + LISTED_S, False
-        while failed := [(switch, error) for switch in ours if (error := self._put_back(switch))]:
-            if self.interruption() or is_last:
-                for switch, error in failed:
-                    self._note(f"ATTENTION: {switch.setting} may still be off: {error}")
-                return
-            self.clock.sleep(LOOK_AGAIN_S)
-            is_last = self.clock.monotonic_s() >= deadline_s  # before it begins: it may wait for time-outs that long
-            ours = [switch for switch, _ in failed]
+        for switch, error in put_back_each(ours, self._put_back, self.progress, self.clock, self.interruption):
+            self._note(f"ATTENTION: {switch.setting} may still be off: {error}")
 
     def _put_back(self, switch: SwitchedOff) -> ClusterUnreachable | None:
         """Restore a setting, unless the call that switches it off may still act; why that can't be seen, if so."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from pulsar_advisor.admin.no_answer import LISTED_S
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -24,7 +25,7 @@ from pulsar_advisor.execution.run.guard.settings import (
     set_override,
     why_elsewhere,
 )
-from pulsar_advisor.execution.run.options import Progress
+from pulsar_advisor.execution.run.options import Interruption, Progress, undisturbed
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
@@ -43,6 +44,7 @@ def restore_what_was_left(
     decided_by: Person | None = None,
     *,
     is_expected: bool = False,
+    interruption: Interruption = undisturbed,
 ) -> None:
     """Restore settings left off by runs that have ended or whose process is gone, with a prominent message.
 
@@ -50,14 +52,16 @@ def restore_what_was_left(
     someone else's stays (`SwitchedOff.written`). One that isn't off stays recorded while the call that switches it off
     may still act. Raises `ClusterUnreachable` once each setting was tried.
     """
-    failed: ClusterUnreachable | None = None
-    for switch in left_off(ledger, cluster_name):
+    tried: set[int] = set()
+
+    def put_back(switch: SwitchedOff) -> ClusterUnreachable | None:
         # To restore one takes seconds: meanwhile another process may have done it, and a run switched it off again.
         is_ours = partial(is_left_off, switch, ledger, cluster_name)
         if not is_ours():
-            continue
-        if not is_expected:
+            return None
+        if not is_expected and switch.event not in tried:
             progress(warning(switch, cluster_name))
+        tried.add(switch.event)
         # From now on, also if this process dies, a broker drained by its roll gets bundles again, even if the roll is
         # approved anew. Lifting a pause checks the broker anyway.
         roll = roll_of_plan(ledger, switch.digest)
@@ -69,9 +73,35 @@ def restore_what_was_left(
             else:
                 restore(switch, ledger, cluster, progress, clock, is_ours, decided_by)
         except ClusterUnreachable as error:
-            failed = error
-    if failed is not None:
-        raise failed
+            return error
+        return None
+
+    for _, error in put_back_each(left_off(ledger, cluster_name), put_back, progress, clock, interruption):
+        raise error
+
+
+def put_back_each(
+    switches: Sequence[SwitchedOff],
+    put_back: Callable[[SwitchedOff], ClusterUnreachable | None],
+    progress: Progress,
+    clock: Clock,
+    interruption: Interruption,
+) -> Sequence[tuple[SwitchedOff, ClusterUnreachable]]:
+    """Restore each, and again what can't be seen, for as long as a broker that has died is listed; what is left then.
+
+    All of them before any wait: a broker that starts meanwhile would miss the deletion of an override.
+    """
+    deadline_s, is_said, is_last = clock.monotonic_s() + LISTED_S, False, False
+    while failed := [(switch, error) for switch in switches if (error := put_back(switch))]:
+        if interruption() or is_last:
+            return failed
+        if not is_said:
+            progress(f"{failed[0][1]}; trying again for {LISTED_S} s: a broker that has died may be listed that long")
+            is_said = True
+        clock.sleep(LOOK_AGAIN_S)
+        is_last = clock.monotonic_s() >= deadline_s  # before it begins: it may wait for time-outs that long
+        switches = [switch for switch, _ in failed]
+    return ()
 
 
 def restore(

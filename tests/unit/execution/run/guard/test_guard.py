@@ -406,6 +406,17 @@ def test_a_single_bad_answer_does_not_keep_off_what_an_earlier_run_left_off(
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
+def test_whoever_restores_waits_for_a_broker_that_has_just_died(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    left_off(ledger, cluster, plan)
+    shown = cluster.effective
+    cluster.effective = lambda setting: unreadable() if B3 in cluster.active_brokers() else shown(setting)  # type: ignore[method-assign, assignment, return-value]
+    cluster.later(30, lambda: cluster.brokers.discard(B3))
+    restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
 def test_a_setting_that_can_not_be_read_does_not_keep_the_other_one_off(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
