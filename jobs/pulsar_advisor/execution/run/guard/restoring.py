@@ -168,9 +168,12 @@ def _restore_once(
         instead = common_value(switch.effective)
         # Read again: somebody may have set it while the brokers had their time.
         if behind and now is None and instead is not None and cluster.override(setting) is None:
+            how += (
+                f", set instead of deleted: {some_of(behind)} missed the deletion, as a broker does while it starts, "
+                "and any of a release before apache/pulsar#22673"
+            )
             _, now = set_override(cluster, setting, None, instead, clock, lambda _last: is_ours())
             behind = lagging_brokers(switch, now, cluster, clock)
-            how += ", set instead of deleted, as brokers don't notice a deletion (apache/pulsar#22673)"
         if behind:
             return say(
                 f"ATTENTION: {setting} is {in_words(now)} again, and still off in the memory of {some_of(behind)}: "

@@ -561,7 +561,8 @@ def test_where_brokers_do_not_notice_a_deletion_the_old_value_is_set(
     assert cluster.overrides == {SHEDDING: "true", SPLITTING: "true"}
     assert set(cluster.effective(SHEDDING).values()) == {"true"}
     assert (result.exit_code, result.still_off) == (0, ())
-    assert f"{SHEDDING} is 'true', set instead of deleted" in result.sentence
+    behind = ", ".join(sorted(brokers))
+    assert f"{SHEDDING} is 'true', set instead of deleted: {behind} missed the deletion, as a broker" in result.sentence
 
 
 def test_what_an_earlier_run_left_off_in_their_memory_does_not_count_as_what_was_there(
