@@ -147,8 +147,7 @@ def index(*, place: Place = Place(), days: WholeNumber = DEFAULT_DAYS, ledger: L
     TREND_DAYS.check(days)
     place = place.of_all_clusters()
     root = place.open()
-    if not root.path.exists():
-        raise UsageError(f"there is no root {root.location}: run `capture`, or name another with --root")
+    root.require_there()
     say(write_index(root, days, ledger.url_if_any(place)))
 
 

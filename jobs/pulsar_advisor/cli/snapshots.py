@@ -29,6 +29,7 @@ def list_snapshots(*, max_age: str | None = None, place: Place = Place(), json: 
     root = place.open()
     ids = root.snapshots()
     if not ids:
+        root.require_there()
         root.require_known()
     none = f"no snapshots of cluster '{root.cluster}' under {root.location}"
     print_json(ids) if json else say("\n".join(ids) or none)

@@ -13,6 +13,7 @@ from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.lint.judge import judge
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.configuration.settings import SETTING_KEYS
+from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import PlannedSetting
 from pulsar_advisor.model.release import running_release
 from pulsar_advisor.planning.plans.drift import drift
@@ -101,16 +102,22 @@ def _plans_by_shedder(recommendation: Recommendation) -> Mapping[str, Collection
 
 
 def _recorded(ledger_url: str | None, digest: str | None) -> tuple[str | None, str]:
-    """The ledger's last event, None without one, and why the plan can't be approved again; empty if it can."""
+    """The ledger's last event, None without one, and why the plan can't be approved again; empty if it can.
+
+    Of a ledger that can't be read, only the latter, as `approve` can't read it either.
+    """
     # Loads database libraries, which a report without a ledger doesn't need.
     from pulsar_advisor.execution.consent.approval import why_not_again
     from pulsar_advisor.execution.ledger.opening import ledger_if_any
 
-    with ledger_if_any(ledger_url) as ledger:
-        if ledger is None:
-            return None, ""
-        why = None if digest is None else why_not_again(ledger, digest)
-        return str(ledger.head()), why or ""
+    try:
+        with ledger_if_any(ledger_url) as ledger:
+            if ledger is None:
+                return None, ""
+            why = None if digest is None else why_not_again(ledger, digest)
+            return str(ledger.head()), why or ""
+    except StorageError as error:
+        return None, f"can't be looked up: {error}"
 
 
 def _settings_seen(recommendation: Recommendation, folder: UPath) -> dict[str, PlannedSetting]:

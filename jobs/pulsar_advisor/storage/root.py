@@ -140,6 +140,11 @@ class Root:
         """Names of the clusters that have snapshots or folded days under this root, sorted."""
         return sorted({*self.clusters(), *_clusters_in(self.location / "history" / "result")})
 
+    def require_there(self) -> None:
+        """Raise `UsageError` if nothing was written there yet, or what holds it isn't mounted."""
+        if not self.path.exists():
+            raise UsageError(f"there is no root {self.location}: run `capture`, or name another with --root")
+
     def require_known(self) -> None:
         """Raise `UsageError` if the root has files of other clusters, but not of this one."""
         known = self.known_clusters()

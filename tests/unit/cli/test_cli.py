@@ -77,11 +77,12 @@ def test_a_call_that_can_not_be_right_is_usage(
     assert says in err
 
 
-def test_an_index_is_not_written_into_a_root_that_is_not_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("verb", ["index", "snapshots list"])
+def test_a_root_that_is_not_there_is_named_and_not_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
     root = tmp_path / "misspelt"
-    code, err = ends(capsys, "index", "--root", str(root), "--cluster", "c")
+    code, err = ends(capsys, *verb.split(), "--root", str(root), "--cluster", "c")
     assert (code, f"there is no root {root}: run `capture`" in err, root.exists()) == (2, True, False)
 
 

@@ -61,3 +61,12 @@ def test_a_plan_of_splits_is_not_looked_for_among_the_answers_of_the_shedder_tha
     monkeypatch.setattr(report, "outcomes_of", answers)
     report.report_page(root, SNAPSHOT)
     assert looked_for == {"drain": [drain.digest], "SimpleLoadManagerImpl": ["sha256:moves"]}
+
+
+def test_a_ledger_that_can_not_be_read_keeps_the_report_from_nobody(tmp_path: Path) -> None:
+    root = Root(str(shutil.copytree(LIVE, tmp_path / "root")), "live")
+    ledger = tmp_path / "ledger.sqlite"
+    ledger.write_text("not a database, but long enough to be taken for one" * 100)
+    page = report.report_page(root, SNAPSHOT, f"sqlite:///{ledger}")
+    [said] = [command.purpose for command in page.verdict.commands if "can't be looked up" in command.purpose]
+    assert "file is not a database" in said
