@@ -59,6 +59,10 @@ _SUCCESS: Final = range(200, 300)
 Parameters = Mapping[str, str]
 
 
+class Misdirected(ClusterUnreachable):
+    """A broker answered with a redirect to a host that isn't one of the cluster."""
+
+
 class AdminTransport:
     """Sends single calls to one cluster; thread-safe. Allows nothing but GET, unless created with `writes`.
 
@@ -134,6 +138,9 @@ class AdminTransport:
                 failures.append(error)
                 if method != "GET" and not error.unsent:
                     break
+            except Misdirected:
+                self._first = (index + 1) % len(urls)
+                raise
             else:
                 # A broker that is shutting down, or a proxy without a broker, says so: send the next call elsewhere.
                 self._first = (index + 1) % len(urls) if answer.status in TRANSIENT else index
@@ -154,12 +161,14 @@ class AdminTransport:
     ) -> Answer:
         """A GET, retried with growing pauses while the broker is overloaded, shutting down, or can't be reached.
 
+        Also after a redirect to a stranger, which is never followed: it may be one broker's, or one bad answer.
+
         A time-out is not retried: more calls don't help a broker that has stopped responding.
         """
         retrying = Retrying(
             stop=stop_after_attempt(GET_ATTEMPTS),
             wait=_pause_s,
-            retry=retry_if_exception(_is_broken_connection) | retry_if_result(_is_transient),
+            retry=retry_if_exception(_may_be_mended) | retry_if_result(_is_transient),
             retry_error_callback=_last_outcome,
             sleep=self._sleep,
         )
@@ -272,18 +281,20 @@ class AdminTransport:
             target = address.redirected(location)
         except ValueError as error:
             raise ClusterUnreachable(f"{address.origin}: redirect not followed: its address is {error}") from error
-        self._require_known(target, f"not followed from {address.origin}")
+        self._require_known(target, f"not followed from {address.origin}", Misdirected)
         if address.scheme == "https" and target.scheme != "https":
             raise ClusterUnreachable(
                 f"{address.origin}: redirects to {target.origin}: not followed, credentials would be sent unencrypted"
             )
         return target
 
-    def _require_known(self, address: WebAddress, refused: str) -> None:
+    def _require_known(
+        self, address: WebAddress, refused: str, failure: type[ClusterUnreachable] = ClusterUnreachable
+    ) -> None:
         with self._lock:
             known = address.host in self._hosts
         if not known:
-            raise ClusterUnreachable(
+            raise failure(
                 f"{address.origin}: {refused}: '{address.host}' is not a broker of this cluster; use a broker's URL"
             )
 
@@ -332,8 +343,8 @@ def _session(connection: AdminConnection) -> HttpSession:
     return session
 
 
-def _is_broken_connection(error: BaseException) -> bool:
-    return isinstance(error, NoAnswer) and not error.timed_out
+def _may_be_mended(error: BaseException) -> bool:
+    return isinstance(error, Misdirected) or (isinstance(error, NoAnswer) and not error.timed_out)
 
 
 def _is_transient(answer: Answer) -> bool:

@@ -98,6 +98,39 @@ def test_a_redirect_to_a_stranger_is_not_followed(broker: HTTPServer, other: HTT
     assert other.log == []
 
 
+@pytest.mark.parametrize("asks", ["broker_url", "admin URLs"])
+def test_a_get_that_was_sent_to_a_stranger_once_is_asked_again(
+    broker: HTTPServer, other: HTTPServer, asks: str
+) -> None:
+    broker.expect_ordered_request(PATH).respond_with_response(redirect_to(other))
+    broker.expect_ordered_request(PATH).respond_with_json(["c"])
+    with AdminTransport(connection(url(broker))) as transport:
+        answer = transport.get(PATH, broker_url=url(broker) if asks == "broker_url" else None)
+    assert (json.loads(answer.body), other.log) == (["c"], [])
+
+
+def test_a_get_that_a_broker_sends_to_a_stranger_goes_to_the_next_url(
+    broker: HTTPServer, other: HTTPServer, closed_port: int
+) -> None:
+    broker.expect_request(PATH).respond_with_data(
+        status=307, headers={"Location": f"http://stranger.invalid:{closed_port}{PATH}"}
+    )
+    other.expect_request(PATH).respond_with_json(["c"])
+    with AdminTransport(connection(url(broker), url(other))) as transport:
+        assert json.loads(transport.get(PATH).body) == ["c"]
+    assert len(broker.log) == 1
+
+
+def test_a_write_that_is_sent_to_a_stranger_is_not_sent_again(broker: HTTPServer, other: HTTPServer) -> None:
+    broker.expect_request(PATH).respond_with_response(redirect_to(other))
+    with (
+        AdminTransport(connection(url(broker)), writes=True) as transport,
+        pytest.raises(ClusterUnreachable, match="not a broker of"),
+    ):
+        transport.request("PUT", PATH)
+    assert (len(broker.log), other.log) == (1, [])
+
+
 def test_redirects_in_a_circle_end(broker: HTTPServer) -> None:
     broker.expect_request(PATH).respond_with_response(redirect_to(broker))
     with AdminTransport(connection(url(broker))) as transport, pytest.raises(ClusterUnreachable, match="more than 5"):
