@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
 from pulsar_advisor.execution.ledger.tables import PlanRecord, PlanSummary
-from pulsar_advisor.model.errors import AdvisorError, UsageError
+from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan
-from pulsar_advisor.model.plans.sealed import Sealed, load_plan
+from pulsar_advisor.model.plans.sealed import Sealed, digest_of, load_plan
+from pulsar_advisor.model.text.reader import reader
 
 
 def record_plan(ledger: Ledger, session: Session, plan: Sealed) -> PlanRecord:
@@ -40,10 +41,15 @@ def plan_record(ledger: Ledger, digest: str) -> PlanRecord | None:
 
 
 def recorded_plan(ledger: Ledger, digest: str) -> Plan:
-    """The plan itself. Raises `UsageError` if the ledger has no plan with this digest."""
+    """The plan itself. Raises `UsageError` if the ledger has no plan with this digest, `Refused` if it isn't that."""
     if (record := plan_record(ledger, digest)) is None:
         raise UsageError(f"the ledger has no plan {digest}")
-    return load_plan(record.document.encode())
+    plan = load_plan(record.document.encode())
+    if digest_of(plan) != digest:
+        raise Refused(
+            f"what the ledger holds as plan {digest} is {digest_of(plan)}: it was exchanged; {reader().audit}"
+        )
+    return plan
 
 
 def readable_plan(ledger: Ledger, digest: str) -> Plan | None:

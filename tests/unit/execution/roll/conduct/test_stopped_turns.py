@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -134,6 +137,22 @@ def test_what_to_do_about_a_turn_that_crashed_leads_to_its_roll(
     with pytest.raises(Refused, match=f"{turn.plan} is a turn of the roll {roll.digest}: name the roll"):
         go_on(roll_of(plan, ledger, cluster))
     assert outcome(go_on(roll)) == "done"
+
+
+def test_a_turn_whose_plan_was_exchanged_in_the_ledger_is_not_resumed(
+    killed_in_its_second_turn: Roll, ledger: Ledger, cluster: RestartedCluster, tmp_path: Path
+) -> None:
+    roll = killed_in_its_second_turn
+    (first, turn) = roll.look().recorded.turns
+    sent = len(cluster.writes)
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)) as forged:
+        for (trigger,) in forged.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            forged.execute(f"DROP TRIGGER {trigger}")
+        other = "(SELECT document FROM plans WHERE digest = ?)"
+        forged.execute(f"UPDATE plans SET document = {other} WHERE digest = ?", (first.plan, turn.plan))
+    with pytest.raises(Refused, match=f"holds as plan {turn.plan} is {first.plan}: it was exchanged; run"):
+        go_on(roll)
+    assert len(cluster.writes) == sent
 
 
 @pytest.mark.parametrize("stopped_by", [abort, pause_run])
