@@ -312,7 +312,7 @@ def test_somebody_is_called_once_about_a_run_that_its_process_abandoned(
     assert len(calls) == called
     for message in calls:
         assert message.startswith(f"run.abandoned demo run {run} is abandoned: process {os.getpid()} on ")
-        assert "was last active 60 min ago; go on with it where it was begun (clear its task apply, or trigger " in message
+        assert "was last active 60 min ago; go on with it where it was begun (clear its task apply, or " in message
         assert f"/runs/{run}" in message
 
 
