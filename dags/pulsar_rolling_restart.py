@@ -26,7 +26,7 @@ from airflow.sdk import TaskGroup, chain, dag, get_current_context, task
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
 from pulsar_advisor_airflow.configuration import guard_notifiers
-from pulsar_advisor_airflow.forms import DIGEST, ROLL, ROLL_ARGUMENTS, THROTTLE, filled_in
+from pulsar_advisor_airflow.forms import DIGEST, FORM_MACROS, ROLL, ROLL_ARGUMENTS, THROTTLE, filled_in
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.operators.roll import PulsarRollOperator
@@ -51,6 +51,7 @@ def rolling_restart_dag(cluster: Cluster) -> None:
         labelled("pulsar_rolling_restart", cluster),
         schedule=None,
         render_template_as_native_obj=True,  # preserves the types of numbers and lists in the form
+        user_defined_macros=FORM_MACROS,
         allowed_run_types=["manual"],
         max_active_runs=1,
         is_paused_upon_creation=False,

@@ -105,27 +105,6 @@ def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
     }
 
 
-STRATEGY_ARGUMENTS = (
-    "--shedder={{ params.shedder }}",
-    "--placement={{ params.placement }}",
-    "{{ '--splits' if params.splits else '--no-splits' }}",
-    "{{ '--unload-children' if params.unload_children else '--no-unload-children' }}",
-    "--view={{ params.view }}",
-    "{{ each('--set', params.what_if) }}",
-    "{{ '' if params.history is none else '--history=%d' % params.history }}",
-)
-"""The same for the command line of `recommend`, in a DAG with native templates and `FORM_MACROS`."""
-
-
-def each(option: str, values: list[str] | None) -> list[str]:
-    """An option that may be given several times, once for each value."""
-    return [f"{option}={value}" for value in values or ()]
-
-
-FORM_MACROS = {"each": each}
-"""Macros for templates that use the form."""
-
-
 def _percent_param(title: str, description: str, section: str = "What to recommend") -> Param:
     return Param(
         None,
@@ -185,16 +164,6 @@ GOAL = {
     ),
 }
 
-GOAL_ARGUMENTS = (
-    "--goal={{ params.goal or '' }}",
-    "--brokers={{ (params.goal_brokers or []) | join(',') }}",
-    "{{ '--bundles=' ~ params.goal_bundles | join(',') if params.goal_bundles else '' }}",
-    "{{ '--onto=' ~ params.goal_onto | join(',') if params.goal_onto else '' }}",
-    "--to={{ '%d' % params.goal_to_percent if params.goal_to_percent else '' }}",
-    "--ceiling={{ '%d' % params.goal_ceiling_percent if params.goal_ceiling_percent else '' }}",
-)
-"""The same for the command line of the job `recommend`."""
-
 
 def number_param(default: int, bounds: Bounds, title: str, section: str, *, unit_s: int = 1) -> Param:
     """A number field with bounds; for a duration, bounded in seconds, in units of `unit_s` with decimals."""
@@ -227,19 +196,6 @@ LIMITS = {
     "first_broker": _names_param("Brokers whose unloads come first", "If limits leave some out", "Limits"),
     "first_namespace": _names_param("Namespaces or tenants that come first", "The same for their bundles", "Limits"),
 }
-
-LIMIT_ARGUMENTS = (
-    "--max-unloads={{ params.max_unloads | int }}",  # a call over the REST API may say 10.0
-    "--max-splits={{ params.max_splits | int }}",
-    *(
-        f"{{{{ '' if params.{name} is none else '--{name.replace('_', '-')}=%d' % params.{name} }}}}"
-        for name in ("max_per_source", "max_topics", "max_megabytes_per_s")
-    ),
-    *(
-        f"{{{{ each('--{name.replace('_', '-')}', params.{name}) }}}}"
-        for name in ("exclude_broker", "exclude_namespace", "first_broker", "first_namespace")
-    ),
-)
 
 RUN = {
     "max_age_h": number_param(6, MAX_AGE, "Maximum age of the snapshot (hours)", "Limits", unit_s=HOUR_S),
@@ -350,17 +306,40 @@ ROLL = {
 }
 """The form of `pulsar_rolling_restart`. A roll always has a guard."""
 
-ROLL_ARGUMENTS = (
-    "--brokers={{ (params.brokers or []) | join(',') }}",
-    "--spare={{ (params.spare or []) | join(',') }}",
-    "--ceiling={{ '%d' % params.ceiling_percent if params.ceiling_percent else '' }}",
-)
-"""The same for the command line of the job `roll`."""
+
+def words(option: str, value: bool | float | str | list[str] | None, *, in_one: bool = False) -> list[str]:
+    """An option of a job with the value of a field: nothing for an empty one, once for each item of a list, unless they
+    go into one, separated by commas.
+    """
+    if isinstance(value, bool):
+        return [f"--{option}" if value else f"--no-{option}"]
+    if isinstance(value, list):
+        return [f"--{option}={one}" for one in ([",".join(value)] if in_one and value else value)]
+    # A call over the REST API may say 10.0.
+    return [] if value is None else [f"--{option}={int(value) if isinstance(value, float) else value}"]
+
+
+FORM_MACROS = {"words": words}
+"""Macros for templates that use the form."""
+
+
+def _arguments(fields: Iterable[str], *, in_one: bool = False) -> tuple[str, ...]:
+    """Fields as arguments of their job, in a DAG with native templates and `FORM_MACROS`."""
+    return tuple(f"{{{{ words('{_option(field)}', params.{field}, in_one={in_one}) }}}}" for field in fields)
+
+
+def _option(field: str) -> str:
+    """`goal_to_percent` is `--to`."""
+    return "set" if field == "what_if" else field.removeprefix("goal_").removesuffix("_percent").replace("_", "-")
+
+
+STRATEGY_ARGUMENTS: Final = _arguments(strategy_params(CONFIGURED, CONFIGURED))
+LIMIT_ARGUMENTS: Final = _arguments(LIMITS)
+GOAL_ARGUMENTS: Final = _arguments(GOAL, in_one=True)
+ROLL_ARGUMENTS: Final = _arguments(_TO_ROLL, in_one=True)
 
 _FIELDS: Final = {**REBALANCE, **ROLL}
 _OF_STRATEGIES: Final = ("shedder", "placement", "splits", "unload_children", "max_splits")
-_OPTIONAL: Final = {"onto": "goal_onto", "ceiling": "goal_ceiling_percent"}
-"""Fields about a goal, by the option of a plan kind's verb; the others are checked with the goal."""
 _DEFAULTS: Final = {name: field.value for name, field in _FIELDS.items()}
 """A copy, because Airflow writes the submitted values into the fields."""
 
@@ -389,7 +368,8 @@ def require_no_contradiction(params: Mapping[str, object]) -> None:
     elif kind := params.get("goal"):
         _require_untouched(params, _OF_STRATEGIES, f"{kind} uses no strategy")
         takes = plan_kind(str(kind)).options
-        ignored = [field for option, field in _OPTIONAL.items() if option not in takes]
+        # The other fields are checked with the goal.
+        ignored = [field for field in ("goal_onto", "goal_ceiling_percent") if _option(field) not in takes]
         _require_untouched(params, ignored, f"{kind} takes none, as in a shell")
         brokers, onto, bundles = (
             tuple(cast("list[str] | None", params[field]) or ())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
-from jinja2 import Environment
+from jinja2.nativetypes import NativeEnvironment
 
 from pulsar_advisor.model.bounds import EXPIRES, MAX_UNLOADS, PAUSE_BETWEEN
 from pulsar_advisor_airflow.forms import (
@@ -19,6 +19,7 @@ from pulsar_advisor_airflow.forms import (
     LIMITS,
     REBALANCE,
     ROLL,
+    ROLL_ARGUMENTS,
     filled_in,
     number_param,
     require_no_contradiction,
@@ -57,19 +58,26 @@ def test_a_whole_number_with_a_point_reaches_the_job_as_one() -> None:
     """JSON's 10.0 is an integer to a form's schema, and no whole number to a command line."""
     form = {name: field.value for name, field in REBALANCE.items()}
     numbers = {"max_unloads": 10.0, "max_splits": 2.0, "goal_to_percent": 60.0, "goal_ceiling_percent": 70.0}
-    environment = Environment()
-    environment.globals |= FORM_MACROS
-    words = [
-        environment.from_string(argument).render(params=form | numbers)
-        for argument in (*LIMIT_ARGUMENTS, *GOAL_ARGUMENTS)
-    ]
+    words = _rendered((*LIMIT_ARGUMENTS, *GOAL_ARGUMENTS), form | numbers)
     assert {"--max-unloads=10", "--max-splits=2", "--to=60", "--ceiling=70"} <= set(words)
 
 
 def test_the_bundles_of_a_goal_reach_the_job() -> None:
     form = {name: field.value for name, field in REBALANCE.items()} | {"goal_bundles": ["t/n/0x0", "t/n/0x1"]}
-    words = [Environment().from_string(argument).render(params=form) for argument in GOAL_ARGUMENTS]
-    assert "--bundles=t/n/0x0,t/n/0x1" in words
+    assert _rendered(GOAL_ARGUMENTS, form) == ["--bundles=t/n/0x0,t/n/0x1"]
+
+
+def test_the_fields_of_a_roll_reach_the_job() -> None:
+    empty = {name: field.value for name, field in ROLL.items()} | {"brokers": None}
+    filled = {"brokers": ["b", "a"], "spare": ["c"], "ceiling_percent": 70}
+    assert _rendered(ROLL_ARGUMENTS, empty | filled) == ["--brokers=b,a", "--spare=c", "--ceiling=70"]
+    assert _rendered(ROLL_ARGUMENTS, empty) == []
+
+
+def _rendered(arguments: tuple[str, ...], form: dict[str, Any]) -> list[str]:
+    environment = NativeEnvironment()
+    environment.globals |= FORM_MACROS
+    return [word for argument in arguments for word in environment.from_string(argument).render(params=form)]
 
 
 @pytest.mark.parametrize("names", [["olive "], ["olive", ""]])
