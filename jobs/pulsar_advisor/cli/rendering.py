@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import NAMED, count, lasting, points, some_of
 from pulsar_advisor.reporting.figures import moment, percent, throughput
 
@@ -168,13 +169,12 @@ def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
 
 def restart_lines(order: RestartOrder, ceiling_ratio: float | None = None) -> Iterator[str]:
     """The brokers in turn, each with the command that drains it under the ceiling, and how many moves that takes."""
-    ceiling = () if ceiling_ratio is None else ("--ceiling", f"{ceiling_ratio:.0%}")
     if order.balance_first is not None:
         yield order.balance_first
     for number, restart in enumerate(order.restarts, start=1):
         lasting = number > 1 and not restart.will_move_again
-        onto = [word for broker in restart.onto for word in ("--onto", broker)] if lasting else ()
-        yield f"{number:>3}. {shlex.join(('pulsar-advisor', 'drain', restart.broker, *onto, *ceiling))}"
+        drain = Goal("drain", (restart.broker,), None, ceiling_ratio, tuple(restart.onto) if lasting else ())
+        yield f"{number:>3}. pulsar-advisor {drain.command}"
         yield f"     {_turn_of(restart)}"
     all_leave = not any(restart.stay for restart in order.restarts)
     bound = f"; no order needs fewer than {order.moves_bound:,}" if all_leave else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from inspect import signature
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
         ("drain broker-3 broker-4:8080 --ceiling 70%", Goal("drain", ("broker-3", "broker-4:8080"), None, 0.7)),
         ("relieve broker-3 --to 60%", Goal("relieve", ("broker-3",), 0.6)),
         ("relieve broker-3 --to 60 --ceiling 80", Goal("relieve", ("broker-3",), 0.6, 0.8)),
-        ("fill broker-11", Goal("fill", ("broker-11",))),
+        ("fill broker-11 broker-12", Goal("fill", ("broker-11", "broker-12"))),
         ("balance --to 55%", Goal("balance", (), 0.55)),
         ("split --to 55%", Goal("split", (), 0.55)),
         ("conform", Goal("conform")),
@@ -66,6 +67,8 @@ def test_a_verb_is_a_goal(line: str, goal: Goal, asked: list[Request]) -> None:
     assert exit_code([*line.split(), "--max-unloads", "5", "--as", "olive"]) == 0
     [request] = asked
     assert (request.goal, request.limits.max_unloads, request.proposer) == (goal, 5, "olive")
+    assert exit_code(shlex.split(goal.command)) == 0  # as a sentence names it
+    assert asked[-1].goal == goal
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -38,3 +39,11 @@ class Goal:
         if self.bundles:
             return f"{self.kind} {some_of(self.bundles)} onto {some_of(self.onto)}"
         return f"{self.kind} {some_of(self.brokers)}".rstrip()
+
+    @property
+    def command(self) -> str:
+        """As an operator types it: `fill a:8080 d:8080 --to 60%`; `move t/n/0x..._0x... --onto a:8080`."""
+        onto = [word for broker in self.onto for word in ("--onto", broker)]
+        usages = {"--to": self.target_ratio, "--ceiling": self.ceiling_ratio}
+        limits = [word for option, ratio in usages.items() if ratio is not None for word in (option, f"{ratio:.0%}")]
+        return shlex.join((self.kind, *self.brokers, *self.bundles, *onto, *limits))

@@ -205,13 +205,13 @@ def _idle(situation: Situation, verbs: Verbs) -> Finding | None:
         return None
     serve = "serves" if len(idle) == 1 else "serve"
     sentence = f"{some_of(idle)} {serve} no topic of users"
-    filled = idle[:_IDLE_FILLED]
-    if (plan := verbs.plan_for(Goal("fill", tuple(filled)))) is None:
+    goal = Goal("fill", tuple(idle[:_IDLE_FILLED]))
+    if (plan := verbs.plan_for(goal)) is None:
         return Finding("info", f"{sentence}.")
     found = (
         steps_found(plan) if plan.executable_steps else f"nothing: {str(plan.decision.why_nothing).removesuffix('.')}"
     )
-    return Finding("info", f"{sentence}: {verbs.command(' '.join(('fill', *filled)))} finds {found}.")
+    return Finding("info", f"{sentence}: {verbs.command(goal)} finds {found}.")
 
 
 def _cpu_before(state: ClusterState, broker: int, earlier: Sequence[ClusterState]) -> float | None:

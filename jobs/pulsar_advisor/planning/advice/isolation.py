@@ -56,10 +56,11 @@ def isolation_sentences(situation: Situation, verbs: Verbs) -> list[str]:
             "back."
         )
     if outside:
-        remedy = f"; {verbs.command('conform')} says which can move"
+        conform = Goal("conform")
+        remedy = f"; {verbs.command(conform)} says which can move"
         if len(outside) <= _MOST_PLANNED_FOR:
-            plan = verbs.plan_for(Goal("conform"))
-            remedy = f"; {verbs.command('conform')} plans the moves" if plan is not None and plan.unloads else ""
+            plan = verbs.plan_for(conform)
+            remedy = f"; {verbs.command(conform)} plans the moves" if plan is not None and plan.unloads else ""
         named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
         found.append(
             f"{count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'} where isolation policies forbid "

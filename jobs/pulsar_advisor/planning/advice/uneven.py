@@ -140,8 +140,7 @@ def _found(situation: Situation, busiest: _Busiest, verbs: Verbs) -> Uneven:
         if (plan := verbs.plan_for(goal)) is None:
             continue
         if falls := _falls(plan, busiest.broker, situation.noise.ratio):
-            target = "" if goal.target_ratio is None else f" --to {to}%"
-            command = verbs.command(f"{goal.title}{target}")
+            command = verbs.command(goal)
             return Uneven(f"{is_above}: {command} finds {steps_found(plan)}: {falls}.", plan, command)
         plans.append(plan)
     if not plans:

@@ -26,9 +26,9 @@ class Verbs:
         """What comes after a command that needs them."""
         return " with the same options" if self.same_options else ""
 
-    def command(self, title: str) -> str:
+    def command(self, goal: Goal) -> str:
         """A verb as an operator types it: `` `relieve a:8080` with the same options``."""
-        return f"`{title}`{self.options}"
+        return f"`{goal.command}`{self.options}"
 
 
 def steps_found(plan: Plan) -> str:
