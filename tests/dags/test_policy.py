@@ -260,7 +260,7 @@ def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapp
     assert importing == {
         ("operators/apply.py", "run"),
         ("operators/roll.py", "reached"),
-        ("tasks/maintenance.py", "restore_what_was_left"),
+        ("tasks/maintenance.py", "restore_balancer"),
         ("triggers/roll.py", "why_balancer_is_on"),
     }
     assert {(task.dag_id, task.task_id) for task in restoring(dags)} == {

@@ -45,13 +45,13 @@ def restore(
         Your name, if a plain `false`, which an earlier release or somebody else may have written, is to be undone too.
     """
     with _opened(place, ledger) as (book, names):
-        from pulsar_advisor.stages.apply import restore_what_was_left
+        from pulsar_advisor.stages.apply import restore_balancer
 
         person = None if as_ is None else person_on_command_line(as_)
         refusals: list[Refused] = []
         for name in names:  # all that Pulsar has called the cluster; what is off under an earlier name hides no other
             try:
-                restore_what_was_left(name, book, connection.admin(place), log, person)
+                restore_balancer(name, book, connection.admin(place), log, person)
             except Refused as refused:
                 refusals.append(refused)
         if refusals:

@@ -71,12 +71,12 @@ def mind_the_guard(
     Whether anything is still off; that the cluster can't be reached is logged.
     """
     from pulsar_advisor.execution.run.guard.left_off import left_off, warning
-    from pulsar_advisor.stages.apply import restore_what_was_left
+    from pulsar_advisor.stages.apply import restore_balancer
 
     left = left_off(ledger, plan.identity.cluster_name)
     if left and reach is not None:
         try:
-            restore_what_was_left(plan.identity.cluster_name, ledger, reach(), log)
+            restore_balancer(plan.identity.cluster_name, ledger, reach(), log)
         except ClusterUnreachable as error:  # must not hide what the verb itself has done
             log(str(error))
         left = left_off(ledger, plan.identity.cluster_name)

@@ -15,8 +15,8 @@ from pulsar_advisor.execution.cluster.probe import PublishProbe, publishing
 from pulsar_advisor.execution.ledger.approvals import record_refusal
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.guard import restoring
 from pulsar_advisor.execution.run.guard.left_off import left_off
+from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import why_not_off
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.model.errors import Refused
@@ -55,7 +55,7 @@ def why_balancer_is_on(connection: AdminConnection, cluster_name: str) -> str | 
         return why_not_off(cluster, SYSTEM_CLOCK)
 
 
-def restore_what_was_left(
+def restore_balancer(
     cluster_name: str,
     ledger: Ledger,
     connection: AdminConnection,
@@ -71,7 +71,7 @@ def restore_what_was_left(
         with AdminTransport(connection, writes=True) as transport:
             cluster = AdminCluster(transport)
             _require_reached(cluster, cluster_name)
-            restoring.restore_what_was_left(ledger, cluster_name, cluster, progress, decided_by=decided_by)
+            restore_what_was_left(ledger, cluster_name, cluster, progress, decided_by=decided_by)
 
 
 def _require_reached(cluster: AdminCluster, cluster_name: str) -> None:

@@ -40,7 +40,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     from pulsar_advisor.execution.ledger.switches import switched_off
     from pulsar_advisor.execution.run.guard.left_off import left_off, warning
     from pulsar_advisor.model.errors import UsageError
-    from pulsar_advisor.stages.apply import restore_what_was_left
+    from pulsar_advisor.stages.apply import restore_balancer
     from pulsar_advisor_airflow.clusters import clusters
     from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
     from pulsar_advisor_airflow.ledger import opened_ledger
@@ -61,7 +61,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
                 off = "; ".join(warning(switch, name) for switch in left_off(ledger, name))
                 raise UsageError(f"{off}; '{cluster}' has no entry in the registry any more: add it again")
             connection = PulsarAdminHook(registered.pulsar_conn_id).options()
-            restore_what_was_left(name, ledger, connection.required_admin, logged(log.warning))
+            restore_balancer(name, ledger, connection.required_admin, logged(log.warning))
             if still := left_off(ledger, name):
                 raise AirflowException(plain("; ".join(warning(switch, name) for switch in still)))
 

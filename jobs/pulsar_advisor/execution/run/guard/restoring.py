@@ -122,11 +122,12 @@ def restore(
         forged = f"{switch.setting} is left alone: no run switches it, so event {switch.event} of the ledger is forged"
         progress(forged)
         return forged
+    once = partial(_restore_once, switch, ledger, cluster, progress, clock, is_ours, decided_by)
     try:
-        return _restore_once(switch, ledger, cluster, progress, clock, is_ours, decided_by)
+        return once()
     except ClusterUnreachable:
         clock.sleep(LOOK_AGAIN_S)
-        return _restore_once(switch, ledger, cluster, progress, clock, is_ours, decided_by) if is_ours() else None
+        return once() if is_ours() else None
 
 
 def _restore_once(
