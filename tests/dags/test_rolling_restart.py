@@ -25,8 +25,9 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import give_up, open_rolls, recorded_roll
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.roll.conduct import Roll, announce, end, go_on, pause
+from pulsar_advisor.execution.roll.conduct import Roll, go_on
 from pulsar_advisor.execution.roll.status import drained_by, status_of
+from pulsar_advisor.execution.roll.steering import announce, end, pause
 from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id

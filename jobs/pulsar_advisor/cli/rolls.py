@@ -59,7 +59,7 @@ class Reach:
     def opened(self, plan: str) -> Iterator[tuple[Plan, Root, Ledger]]:
         """As `opened_plan`; raises `Refused` for a plan that is no roll too."""
         with opened_plan(plan, self.place, self.ledger) as opened:
-            from pulsar_advisor.execution.roll.conduct import require_roll
+            from pulsar_advisor.execution.roll.steering import require_roll
 
             plan_of_roll, _, book = opened
             require_roll(book, plan_of_roll)
@@ -136,8 +136,9 @@ def continue_(
     wait_s = seconds(wait)
     with reach.opened(plan) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
         from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
-        from pulsar_advisor.execution.roll.conduct import announce, go_on
+        from pulsar_advisor.execution.roll.conduct import go_on
         from pulsar_advisor.execution.roll.status import status_of
+        from pulsar_advisor.execution.roll.steering import announce
         from pulsar_advisor.model.plans.sealed import digest_of
 
         person = person_on_command_line(as_)
@@ -204,8 +205,8 @@ def pause(
     """
     with reach.opened(plan) as (document, root, book):
         from pulsar_advisor.execution.roll.conduct import mind_the_balancer
-        from pulsar_advisor.execution.roll.conduct import pause as pause_roll
         from pulsar_advisor.execution.roll.status import status_of
+        from pulsar_advisor.execution.roll.steering import pause as pause_roll
 
         with reach.roll(document, root, book) as roll:
             pause_roll(book, document, person_on_command_line(as_))
@@ -226,9 +227,9 @@ def end(
 ) -> None:
     """End a roll for good, wherever it is: withdraw its approval, and switch the cluster's own balancer on again."""
     with reach.opened(plan) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
-        from pulsar_advisor.execution.roll.conduct import end as end_roll
         from pulsar_advisor.execution.roll.conduct import mind_the_balancer
         from pulsar_advisor.execution.roll.status import status_of
+        from pulsar_advisor.execution.roll.steering import end as end_roll
 
         with reach.roll(document, root, book) as roll:
             for line in end_roll(book, document, person_on_command_line(as_), comment):

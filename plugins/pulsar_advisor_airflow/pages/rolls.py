@@ -12,8 +12,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
-from pulsar_advisor.execution.roll.conduct import announce, end, pause, require_roll
 from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.execution.roll.steering import announce, end, pause, require_roll
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import page_link

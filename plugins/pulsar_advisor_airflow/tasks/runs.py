@@ -68,7 +68,7 @@ def report_restart(cluster: str, digest: str, broker: str) -> None:
     """Announce, as this DAG run, that a roll's drained broker was restarted; it goes on once the cluster shows that."""
     from pulsar_advisor.execution.ledger.plans import recorded_plan
     from pulsar_advisor.execution.person import Person
-    from pulsar_advisor.execution.roll.conduct import announce
+    from pulsar_advisor.execution.roll.steering import announce
     from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
 
     context = get_current_context()

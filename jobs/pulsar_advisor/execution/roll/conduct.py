@@ -7,8 +7,8 @@ the outcome of each call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,23 +17,19 @@ from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
-from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
+from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.consent.turn import CarriedOnElsewhere, approve_as_roll, begin_turn, require_no_other_roll
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.pauses import plan_pause_requested, request_pause_of_plan
+from pulsar_advisor.execution.ledger.pauses import plan_pause_requested
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import (
     ALL_RESTARTED,
-    RecordedRoll,
     RollTurn,
     give_up,
-    record_announced,
     record_drained,
     record_end,
     record_restarted,
-    recorded_roll,
-    roll_of_plan,
     take_up,
 )
 from pulsar_advisor.execution.ledger.runs import abort_runs
@@ -43,6 +39,7 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.back import Drained, not_yet
 from pulsar_advisor.execution.roll.progress import Progress, moves_in_all, progress_of
 from pulsar_advisor.execution.roll.status import filling
+from pulsar_advisor.execution.roll.steering import require_not_over, require_roll
 from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.guard.left_off import left_off, wait_until_settled
 from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, restore_what_was_left
@@ -57,21 +54,12 @@ from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
-from pulsar_advisor.planning.kinds.goal import brokers_in_order
 from pulsar_advisor.planning.questions.roll_order import leader_last
 
 BACK_POLL_S: Final = 5.0
 """Interval at which a restarting broker is checked."""
 ROUNDS: Final = 3
 """Maximum number of plans that one call carries out for a broker that gets new bundles while it is drained."""
-
-_IN_WORDS: Final = {
-    "planned": "not drained yet",
-    "moving": "being drained",
-    "stopped": "drained in part",
-    "moved": "drained except for bundles that came meanwhile",
-    "drained": "drained, and waits for its restart",
-}
 
 
 class NotBackYet(Refused):
@@ -110,35 +98,6 @@ class Roll:
         return self.interruption() or plan_pause_requested(self.ledger, self.digest)
 
 
-def announce(ledger: Ledger, plan: Plan, name: str, person: Person) -> None:
-    """Record that a person, or their automation, says that a broker (as an operator names it) has been restarted.
-
-    The roll goes on once the cluster shows it. Raises `Refused` if it is no roll, or that broker isn't drained in it.
-    """
-    require_roll(ledger, plan)
-    seen = progress_of(ledger, plan)
-    _require_not_over(seen.recorded, digest_of(plan))
-    [broker] = brokers_in_order([name], (*seen.recorded.restarted, *seen.left), of="the roll")
-    if broker in seen.recorded.restarted:
-        raise Refused(f"{broker} has had its turn, and its restart is recorded: {_whose_turn(seen)}")
-    if seen.turn is None or seen.turn.broker != broker or seen.state not in ("drained", "stopped"):
-        raise Refused(
-            f"{broker} was not drained: {_whose_turn(seen)}. If you restarted it before its turn, it will be drained "
-            "and restarted again; or end the roll and make a new one without it"
-        )
-    if seen.recorded.announced is None:
-        record_announced(ledger, digest_of(plan), broker, person)
-
-
-def pause(ledger: Ledger, plan: Plan, person: Person) -> None:
-    """Have a roll stop after the moves in flight, and begin no turn until the pause is lifted.
-
-    Raises `Refused` if it is over.
-    """
-    _require_not_over(recorded_roll(ledger, digest_of(plan)), digest_of(plan))
-    request_pause_of_plan(ledger, digest_of(plan), person)
-
-
 def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyResult | None:
     """Confirm a restart if one is announced, and drain the next broker; returns the result of the last run.
 
@@ -159,7 +118,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
         for _ in range(ROUNDS):
             seen = roll.look()
             if seen.state == "moving":
-                raise CarriedOnElsewhere(f"{_whose_turn(seen)}, by another process: wait until it ends")
+                raise CarriedOnElsewhere(f"{seen.whose_turn}, by another process: wait until it ends")
             if seen.state == "drained":
                 _require_balancer_off(roll, seen)
                 return result
@@ -172,7 +131,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
             if result.outcome != "done":
                 return result
         raise Refused(
-            f"{_whose_turn(roll.look())}, and keeps getting bundles that clients use: find out why, then continue"
+            f"{roll.look().whose_turn}, and keeps getting bundles that clients use: find out why, then continue"
         )
 
 
@@ -211,7 +170,7 @@ def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
     _settle_balancer(roll, seen)
     left = left_on(roll.cluster, [broker], roll.clock, roll.why_stop)
     if left.interrupted:
-        raise Refused(f"{_whose_turn(seen)}; {left.interrupted}")
+        raise Refused(f"{seen.whose_turn}; {left.interrupted}")
     if left.used:
         roll.progress(f"clients use {some_of(left.used)} on {broker}: planning its turn again")
         return False
@@ -234,7 +193,7 @@ def _settle_balancer(roll: Roll, seen: Progress) -> None:
         roll.clock,
     )
     if reason:
-        raise Refused(f"{_whose_turn(seen)}; {reason}")
+        raise Refused(f"{seen.whose_turn}; {reason}")
 
 
 def _require_balancer_off(roll: Roll, seen: Progress) -> None:
@@ -243,27 +202,6 @@ def _require_balancer_off(roll: Roll, seen: Progress) -> None:
     if (why := why_not_off(roll.cluster, roll.clock)) is not None:
         give_up(roll.ledger, roll.digest)
         raise Refused(filling(seen.turn.broker, why, roll.digest))
-
-
-def end(ledger: Ledger, plan: Plan, person: Person, comment: str = "") -> Sequence[str]:
-    """End a roll for good, with its runs and its approval; return what to check, see `left_open`.
-
-    `mind_the_balancer` restores the cluster's own balancer. Raises `Refused` if the roll is over.
-    """
-    seen, digest = progress_of(ledger, plan), digest_of(plan)
-    _require_not_over(seen.recorded, digest)
-    record_end(ledger, digest, f"ended by {person}")
-    to_mind: list[str] = []
-    for of_turn in dict.fromkeys(run.digest for run in seen.runs):
-        to_mind += left_open(ledger, abort_runs(ledger, of_turn, person))
-    with suppress(Refused):  # it has expired, or was withdrawn before
-        withdraw(ledger, digest, person, comment)
-    return to_mind
-
-
-def _require_not_over(recorded: RecordedRoll, digest: str) -> None:
-    if recorded.ended is not None:
-        raise Refused(f"the roll {digest} has ended: {recorded.ended}. For what is left, make a new one")
 
 
 @contextmanager
@@ -295,19 +233,10 @@ def mind_the_balancer(roll: Roll) -> None:
         roll.progress(f"{NOT_RESTORED}: {error}")
 
 
-def require_roll(ledger: Ledger, plan: Plan) -> None:
-    """Raise `Refused` for a plan that isn't a roll, or is only one of its turns."""
-    digest = digest_of(plan)
-    if plan.shedder != ROLL:
-        raise Refused(f"{digest} is not a roll ({plan.title}): {reader().apply_plan.format(digest=short(digest))}")
-    if (of := roll_of_plan(ledger, digest)) not in (None, digest):
-        raise Refused(f"{digest} is a turn of the roll {of}: name the roll")
-
-
 def _require_to_go_on(roll: Roll) -> None:
     require_roll(roll.ledger, roll.plan)
     seen = roll.look()
-    _require_not_over(seen.recorded, roll.digest)
+    require_not_over(seen.recorded, roll.digest)
     require_no_other_roll(roll.ledger, roll.plan)
     standing_approval(roll.ledger, roll.plan, roll.policy)
     # A roll may replace all brokers by ones with other names, which only each turn's own plan knows.
@@ -330,7 +259,7 @@ def _confirm(roll: Roll, seen: Progress, wait_s: float) -> None:
     is_back = False
     while True:
         recorded = roll.look().recorded
-        _require_not_over(recorded, roll.digest)
+        require_not_over(recorded, roll.digest)
         if turn.broker in recorded.restarted:
             return
         waited_s = roll.clock.monotonic_s() - began_s
@@ -360,12 +289,6 @@ def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:
         ended = abort_runs(roll.ledger, seen.run.digest, person)
         for line in left_open(roll.ledger, ended):
             roll.progress(line)
-
-
-def _whose_turn(seen: Progress) -> str:
-    if seen.turn is None:
-        return "no turn is under way"
-    return f"it is the turn of {seen.turn.broker}, which is {_IN_WORDS[seen.state or 'planned']}"
 
 
 def _drained(roll: Roll, seen: Progress) -> Drained:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.rolls import RecordedRoll, RollTurn, recorded_roll, runs_of_roll
@@ -20,6 +20,14 @@ TurnState = Literal["planned", "moving", "stopped", "moved", "drained"]
 """planned: nothing was sent yet. moving: a process carries out its plan. stopped: its run ended early, or lost its
 process. moved: its plan was carried out, but it wasn't checked yet whether the broker has anything left. drained: the
 broker has nothing left and waits for its restart."""
+
+_IN_WORDS: Final[Mapping[TurnState, str]] = {
+    "planned": "not drained yet",
+    "moving": "being drained",
+    "stopped": "drained in part",
+    "moved": "drained except for bundles that came meanwhile",
+    "drained": "drained, and waits for its restart",
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,13 @@ class Progress:
         """The brokers not restarted yet, in the approved order, including the one whose turn it is."""
         assert self.roll.goal is not None, "as a roll has one"
         return tuple(broker for broker in self.roll.goal.brokers if broker not in self.recorded.restarted)
+
+    @property
+    def whose_turn(self) -> str:
+        """The turn in progress, as a clause."""
+        if self.turn is None:
+            return "no turn is under way"
+        return f"it is the turn of {self.turn.broker}, which is {_IN_WORDS[self.state or 'planned']}"
 
     @cached_property
     def moved(self) -> Mapping[str, int]:

@@ -14,7 +14,8 @@ from pulsar_advisor.execution.ledger.lists import summaries
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.roll.conduct import Roll, announce, end, go_on, mind_the_balancer, pause
+from pulsar_advisor.execution.roll.conduct import Roll, go_on, mind_the_balancer
+from pulsar_advisor.execution.roll.steering import announce, end, pause
 from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import ClusterUnreachable

@@ -9,8 +9,9 @@ from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
-from pulsar_advisor.execution.roll.conduct import Roll, announce, go_on, mind_the_balancer, pause
+from pulsar_advisor.execution.roll.conduct import Roll, go_on, mind_the_balancer
 from pulsar_advisor.execution.roll.status import status_of, waits_for
+from pulsar_advisor.execution.roll.steering import announce, pause
 from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.names import short

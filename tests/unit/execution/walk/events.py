@@ -13,6 +13,7 @@ from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.rolls import give_up, recorded_roll, runs_of_roll
 from pulsar_advisor.execution.ledger.runs import is_held, runs_of_plan
 from pulsar_advisor.execution.roll import conduct
+from pulsar_advisor.execution.roll import steering as roll_steering
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run import steering
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
@@ -97,7 +98,7 @@ def restart(world: World, roll: Plan) -> None:
     if digest_of(roll) in world.plans and (broker := status_of(world.ledger, roll).restart):
         world.pulsar.restart(broker)
         with world.process() as process:
-            conduct.announce(process.ledger, roll, broker, OLIVE)
+            roll_steering.announce(process.ledger, roll, broker, OLIVE)
 
 
 def wait(world: World, seconds: float) -> None:
@@ -167,13 +168,13 @@ def end_of_task(process: Process, plan: Plan) -> None:
 
 
 def pause_roll(process: Process, plan: Plan) -> None:
-    conduct.pause(process.ledger, plan, OLIVE)
+    roll_steering.pause(process.ledger, plan, OLIVE)
     conduct.mind_the_balancer(process.roll(plan))
 
 
 def end_roll(process: Process, plan: Plan) -> None:
     look_at_calls(process)
-    conduct.end(process.ledger, plan, OLIVE)
+    roll_steering.end(process.ledger, plan, OLIVE)
     process.world.approved_until_ms.pop(digest_of(plan), None)
     conduct.mind_the_balancer(process.roll(plan))
 

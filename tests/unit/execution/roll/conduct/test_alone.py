@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.roll.conduct import Roll, announce, go_on
+from pulsar_advisor.execution.roll.conduct import Roll, go_on
 from pulsar_advisor.execution.roll.status import status_of, waits_for
+from pulsar_advisor.execution.roll.steering import announce
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.names import short

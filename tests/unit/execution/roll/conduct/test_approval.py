@@ -17,8 +17,9 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.tables import Approval
-from pulsar_advisor.execution.roll.conduct import Roll, end, go_on, pause
+from pulsar_advisor.execution.roll.conduct import Roll, go_on
 from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.execution.roll.steering import end, pause
 from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.model.errors import Refused

@@ -11,8 +11,9 @@ from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.rolls import give_up
-from pulsar_advisor.execution.roll.conduct import Roll, end, go_on, mind_the_balancer, pause
+from pulsar_advisor.execution.roll.conduct import Roll, go_on, mind_the_balancer
 from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.execution.roll.steering import end, pause
 from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left

@@ -11,7 +11,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import record_announced
 from pulsar_advisor.execution.roll import conduct
-from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, announce, end, go_on
+from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, go_on
+from pulsar_advisor.execution.roll.steering import announce, end
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 from unit.execution.actors import approved
 from unit.execution.doubles import B1, B2, B3, make_plan, unload_step

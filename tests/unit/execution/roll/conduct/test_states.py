@@ -7,7 +7,8 @@ import pytest
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.rolls import open_rolls
-from pulsar_advisor.execution.roll.conduct import Roll, go_on, pause
+from pulsar_advisor.execution.roll.conduct import Roll, go_on
+from pulsar_advisor.execution.roll.steering import pause
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.plans.sealed import digest_of

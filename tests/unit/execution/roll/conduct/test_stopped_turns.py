@@ -17,8 +17,9 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.roll.conduct import Roll, end, go_on, pause
+from pulsar_advisor.execution.roll.conduct import Roll, go_on
 from pulsar_advisor.execution.roll.status import ended_early, status_of
+from pulsar_advisor.execution.roll.steering import end, pause
 from pulsar_advisor.execution.run.steering import abort
 from pulsar_advisor.execution.run.steering import pause as pause_run
 from pulsar_advisor.execution.undo import propose_undo
