@@ -86,7 +86,8 @@ def _why_no_verb(situation: Situation, busiest: _Busiest, excluded: Collection[s
         return f"{is_above}: no bundle takes {resource} along, so no move lowers it."
     if busiest.broker in excluded:
         return f"{is_above}, and is excluded by --exclude-broker."
-    if undivided := _undivided(situation, busiest):
+    least = min(settings.overloaded_ratio, busiest.usage_ratio - situation.noise.ratio)
+    if undivided := _undivided(situation, busiest, least):
         return f"{is_above}, and no unload and no split divides {undivided}."
     return None
 
@@ -117,11 +118,10 @@ def _busiest(state: ClusterState, settings: LoadBalancerSettings) -> _Busiest | 
     return None
 
 
-def _undivided(situation: Situation, busiest: _Busiest) -> str:
-    """The topics, in words, that alone keep the busiest broker where it is; empty if none does."""
+def _undivided(situation: Situation, busiest: _Busiest, least: float) -> str:
+    """The topics, in words, that alone keep the busiest broker above a usage (ratio); empty if none does."""
     state, overloaded = situation.settled, situation.settings.values.overloaded_ratio
     names = frozenset(map(state.bundle_name, np.flatnonzero(state.bundles.owner == busiest.row).tolist()))
-    least = min(overloaded, busiest.usage_ratio - situation.noise.ratio)
     hottest = next((one for one in situation.hot if one.alone_ratio > least and one.bundle in names), None)
     if hottest is None:
         return ""
@@ -148,7 +148,9 @@ def _found(situation: Situation, busiest: _Busiest, verbs: Verbs) -> Uneven:
     *first, last = dict.fromkeys(f"`{plan.title}`" for plan in plans)
     asked = f"{', '.join(first)} and {last}" if first else last
     nothing = f"and {asked}{verbs.options}, also with `--to {to}%`, find nothing that lowers it by more than noise"
-    return Uneven(f"{is_above}, {nothing}{_why_nothing(situation, busiest.row, plans)}")
+    hot = _undivided(situation, busiest, 0.0)
+    whole = f" No unload and no split divides {hot}." if hot else ""
+    return Uneven(f"{is_above}, {nothing}{_why_nothing(situation, busiest.row, plans)}{whole}")
 
 
 def _falls(plan: Plan, broker: str, floor_ratio: float) -> str:

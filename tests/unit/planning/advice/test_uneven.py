@@ -219,6 +219,16 @@ def test_of_a_topic_that_no_split_divides_no_verb_is_asked(state: ClusterState, 
     assert str(found).endswith("above the mean, and no unload and no split divides " + smaller.in_words + ".")
 
 
+def test_a_topic_that_makes_most_of_the_broker_is_named_where_no_verb_lowers_it(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.brokers.usage[:, CPU] = [240.0, 120.0, 60.0]
+    state.bundles.topics[:] = 0
+    hot = HotTopic("persistent://t/hot/topic-1", "t/hot/0x00000000_0x40000000", 3, 0.5, 0.4, True, 2, "")
+    found = str(uneven_sentence(state, settings, verbs(state), floor_ratio=NOISE, hot=[hot]))
+    assert found.endswith(f" no bundle may be moved. No unload and no split divides {hot.in_words}.")
+
+
 def test_hot_topics_of_other_brokers_are_named_beside_that_of_the_busiest(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
