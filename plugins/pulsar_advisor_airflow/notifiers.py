@@ -15,7 +15,6 @@ from pulsar_advisor_airflow.configuration import (
     call_notifiers,
     dag_run_link,
     made_notifier,
-    option,
     webhook,
     with_host,
 )
@@ -147,30 +146,29 @@ def call_people(
         made_notifier(path)({**context, "call": {"event": event, **call}})
 
     calls = [(path, partial(run, path)) for path in call_notifiers()]
-    if option("webhook"):  # one that isn't configured is no receiver
-        calls.append(("the webhook", partial(_send, event, call)))
-    return _reached(calls, informed)
+    return _reached([*calls, ("the webhook", partial(_send, event, call))], informed)
 
 
-def _send(kind: str, data: Mapping[str, str]) -> None:
-    """Send a message to the webhook, if one is configured. Raises `UsageError`, `NotDelivered`."""
+def _send(kind: str, data: Mapping[str, str]) -> bool | None:
+    """Send a message to the webhook; False if none is configured. Raises `UsageError`, `NotDelivered`."""
     receiver = webhook()
-    if receiver is not None:
-        receiver.send(kind, data)
+    if receiver is None:
+        return False
+    receiver.send(kind, data)
+    return None
 
 
-def _reached(calls: Iterable[tuple[str, Callable[[], None]]], informed: Collection[int] = ()) -> Reached:
-    """Make each call, even if others fail."""
+def _reached(calls: Iterable[tuple[str, Callable[[], bool | None]]], informed: Collection[int] = ()) -> Reached:
+    """Make each call, even if others fail; one that returns False has no receiver."""
     receivers, failures = [], []
     for place, (name, call) in enumerate(calls):
         if place in informed:
             continue
         try:
-            call()
+            if call() is not False:
+                receivers.append(place)
         except Exception as error:  # a notifier may raise anything
             failures.append(f"{name}: {error}")
-        else:
-            receivers.append(place)
     return Reached(tuple(receivers), tuple(failures))
 
 

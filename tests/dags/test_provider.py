@@ -16,10 +16,11 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 import documents
 from pulsar_advisor.admin.oxia import OxiaConnection
-from pulsar_advisor.documents.apply_result import AppliedStep, ApplyResult
+from pulsar_advisor.documents.apply_result import AppliedStep
 from pulsar_advisor.documents.call import Call
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.runs import StepState
+from pulsar_advisor.execution.run.end_of_run import StoppedRun
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import ROLL
@@ -447,17 +448,24 @@ def test_a_task_that_proposes_or_judges_a_plan_and_was_handed_none_fails_for_goo
 
 @pytest.mark.parametrize("is_stopped", [False, True])
 @pytest.mark.parametrize(
-    ("state", "to_do"), [("pending", "clear this task to continue"), ("failed", "to go on, make a new plan")]
+    ("state", "first", "to_do"),
+    [
+        ("pending", "", "clear this task to continue"),
+        ("pending", ", once it is approved again", "clear this task to continue, once it is approved again"),
+        ("pending", None, "to go on, make a new plan"),
+        ("failed", "", "to go on, make a new plan"),
+    ],
 )
 def test_a_run_that_ended_early_asks_for_what_can_be_done_and_is_retried_if_only_its_worker_ended(
-    monkeypatch: pytest.MonkeyPatch, state: StepState, to_do: str, is_stopped: bool
+    monkeypatch: pytest.MonkeyPatch, state: StepState, first: str | None, to_do: str, is_stopped: bool
 ) -> None:
     task = PulsarApplyOperator(task_id="t", plan={}, root="/root", cluster="demo", pulsar_conn_id="pulsar_default")
     if is_stopped:
         task.on_kill()
     call = Call("PUT", "/admin/v2/namespaces/shop/orders/0x00000000_0x80000000/unload", {}, None)
     step = AppliedStep(id="step-001", action="unload", bundle="b", state=state, detail="", request=call)
-    result = ApplyResult(
+    result = StoppedRun(
+        first=first,
         outcome="partial",
         digest="sha256:0",
         run=1,

@@ -192,6 +192,14 @@ def test_a_look_fails_if_nobody_could_be_called(
     assert kept == {}
 
 
+def test_a_webhook_that_can_not_be_read_keeps_nobody_else_from_being_called(
+    monkeypatch: pytest.MonkeyPatch, kept: dict[str, object], calls: list[str]
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK_CMD", "false")
+    watch._call_about_snapshots(Cluster(name="demo", pulsar_conn_id="p"), "20261125T080000Z", "overdue")
+    assert len(calls) == 1
+
+
 def test_a_look_succeeds_where_nobody_is_to_be_called(kept: dict[str, object]) -> None:
     watch._call_about_snapshots(Cluster(name="demo", pulsar_conn_id="p"), "20261125T080000Z", "overdue")
 

@@ -131,7 +131,8 @@ def _applied(attempt: _Attempt) -> EndOfRun:
     may_restore = not options.dry_run and options.turns_before is None
     is_left_off = may_restore and left_off(ledger, plan.identity.cluster_name)
     if is_left_off and foreign(plan, cluster.cluster_name(), cluster.active_brokers()) is None:
-        restore_what_was_left(ledger, plan.identity.cluster_name, cluster, attempt.progress, attempt.clock)
+        name = plan.identity.cluster_name
+        restore_what_was_left(ledger, name, cluster, attempt.progress, attempt.clock, interruption=attempt.interruption)
     runs = runs_of_plan(ledger, digest)
     finished = next((run for run in runs if run.state == "done"), None)
     if finished and fits_options(plan, options) and digest not in undone(ledger, plan.cluster):

@@ -157,6 +157,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         with as_airflow_errors():
             until = next_time(self.until, _began(context)) if self.until else None
         from pulsar_advisor.documents.document import as_json
+        from pulsar_advisor.execution.run.end_of_run import StoppedRun
         from pulsar_advisor.execution.run.parking import ParkedRun
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
         from pulsar_advisor_airflow.clusters import dag_of
@@ -184,7 +185,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             off = " and ".join(result.still_off)
             self.log.error("%s, balancer still off: %s; the task restore_guard tries again", result.outcome, off)
         if result.outcome == "partial":
-            on = "clear this task to continue" if result.is_left else "to go on, make a new plan"
+            first = (isinstance(result, StoppedRun) and result.first) or ""
+            on = f"clear this task to continue{first}" if result.is_left else "to go on, make a new plan"
             choices = [on, *([back] if result.undoable_steps else [])]
             kind = AirflowException if self._killed else AirflowFailException
             raise kind(f"{said}; {'; '.join(choices)}")

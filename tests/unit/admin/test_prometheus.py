@@ -13,7 +13,7 @@ from pulsar_advisor.admin.answer import Answer
 from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.decoding import UnreadableAnswer
 from pulsar_advisor.admin.prometheus import Prometheus, Question, Samples, Window, samples_of
-from pulsar_advisor.admin.transport import AdminTransport
+from pulsar_advisor.admin.transport import GET_ATTEMPTS, AdminTransport
 from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from web_server import HTTPServer
@@ -199,7 +199,8 @@ def test_a_busy_server_is_asked_again(server: HTTPServer) -> None:
 
 
 def test_a_redirect_to_another_host_is_not_followed(server: HTTPServer) -> None:
-    answer_with(server, [Response("", 307, {"Location": "http://elsewhere.example/api/v1/query_range"})])
+    redirect = Response("", 307, {"Location": "http://elsewhere.example/api/v1/query_range"})
+    answer_with(server, [redirect] * GET_ATTEMPTS)
     with pytest.raises(ClusterUnreachable, match="elsewhere"):
         client(server).ask(QUESTION)
 

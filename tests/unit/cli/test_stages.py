@@ -65,6 +65,7 @@ def test_too_little_data_for_an_answer_has_the_code_of_unfit_data_or_of_the_goal
 def test_a_list_of_snapshots_says_by_its_exit_code_if_asked_whether_one_that_young_led_to_advice(
     age_min: int | None, is_fit: bool, code: int, root: Root, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    root.path.mkdir(parents=True, exist_ok=True)
     if age_min is not None:
         taken = snapshot_id(datetime.now(UTC) - timedelta(minutes=age_min))
         write_file(root.folder("raw", taken) / MANIFEST, documents.manifest().content())

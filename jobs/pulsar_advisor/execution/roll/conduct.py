@@ -227,7 +227,7 @@ def mind_the_balancer(roll: Roll) -> None:
                 roll.progress,
                 roll.clock,
                 is_expected=is_expected,
-                interruption=roll.why_stop,
+                interruption=roll.interruption,
             )
     except AdvisorError as error:  # must not hide why the block ended
         roll.progress(f"{NOT_RESTORED}: {error}")

@@ -48,6 +48,8 @@ def unresolved(run: OngoingRun, step: Step, why: str, *, is_gone: bool = False) 
     beware = ""
     if leaves_destination(run.plan, step):
         beware = f". Until its outcome is known, do not unload any bundle of range {step.bundle} in any namespace"
+        if is_gone:
+            beware = f". The next bundle of range {step.bundle}, in any namespace, may go to {step.destination}"
     what = f"{step.id} is unresolved: {why}{beware}"
     if is_gone:
         raise DeadEnd(what, f"{reader().end_run.format(digest=short(run.held.digest))}, then {NEW_PLAN}")

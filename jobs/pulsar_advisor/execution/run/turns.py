@@ -5,7 +5,7 @@ So all events have a single order, that of the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Final, TypeVar
 
@@ -45,7 +45,16 @@ def take_turns(run: OngoingRun, procedures: Iterable[Waits[None]]) -> None:
         raise ends[0]
     if ends:
         reasons = dict.fromkeys(in_words(failure) for failure in ends)
-        raise Stop("; ".join(reasons)) from ends[0]
+        raise _together(ends, "; ".join(reasons)) from ends[0]
+
+
+def _together(failures: Sequence[Exception], message: str) -> Stop:
+    """The end of a run by several failures: for good if it is by one, else until what the first of them needs."""
+    stop = Stop(message)
+    if that_stay := [failure for failure in failures if isinstance(failure, Stop) and failure.first != ""]:
+        worst = min(that_stay, key=lambda failure: failure.first is not None)
+        stop.first, stop.to_do = worst.first, worst.to_do
+    return stop
 
 
 def _sleep(run: OngoingRun, seconds: float) -> None:

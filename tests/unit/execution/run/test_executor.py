@@ -16,12 +16,13 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Hold
 from pulsar_advisor.execution.run.executor import _topic_to_look_up
 from pulsar_advisor.execution.run.preconditions import boundaries_after
+from pulsar_advisor.execution.run.steering import before_resuming
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans import sealed as plans
 from pulsar_advisor.model.plans.plan import Step, StepPrediction
 from pulsar_advisor.model.plans.sealed import digest_of, seal
-from unit.execution.actors import approved, carried_out, killed_at_work, run, states
+from unit.execution.actors import FOUR_EYES, approved, carried_out, killed_at_work, run, states
 from unit.execution.doubles import (
     B1,
     B2,
@@ -301,6 +302,15 @@ def test_a_step_in_flight_is_finished_and_no_other_is_begun_once_a_run_must_end(
     assert "1 step failed, and the error budget is 0; the last: refused by the cluster: 409" in result.sentence
     assert f"2 steps failed, and the error budget is 0; the last: the bundle is on {B1}, after 3" in result.sentence
     assert calls(wide).count(BUNDLE) == 3
+
+
+def test_a_run_that_several_failures_end_goes_on_after_what_they_need(ledger: Ledger, wide: FakeCluster) -> None:
+    plan = approved(ledger, wide_plan())
+    wide.lands_on = lambda unload: None if unload.bundle == LOWER and unload.namespace == NAMESPACE else B3
+    refuse_after(wide, calls=2)
+    result = run(plan, ledger, wide, in_flight=3, error_budget=0)
+    first = before_resuming(plan, ledger, FOUR_EYES, result)
+    assert first == ", once it is approved again with a larger --error-budget"
 
 
 def test_a_run_slows_down_on_trouble_and_says_so(ledger: Ledger, cluster: FakeCluster) -> None:

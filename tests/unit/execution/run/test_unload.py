@@ -130,6 +130,7 @@ def test_a_bundle_that_is_no_more_is_not_waited_for_by_name(
     result = carried_out(ledger, cluster, unload_step())
     assert result.steps[0].state == "unresolved"
     assert "the bundle no longer exists: it was split, or its namespace was deleted" in result.steps[0].detail
+    assert "Until its outcome is known" not in result.sentence
 
 
 @pytest.mark.parametrize(("destination", "state"), [(B2, "unresolved"), (None, "failed")])

@@ -19,7 +19,7 @@ from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
-from pulsar_advisor.model.errors import BalancerStillOff, Refused, StorageError
+from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused, StorageError
 from unit.execution.actors import approved, run
 from unit.execution.doubles import B1, B2, B3, NAMESPACE, UPPER, FakeCluster, Killed, make_plan, unload_step
 from unit.execution.roll.doubles import (
@@ -143,6 +143,23 @@ def test_of_a_cluster_that_can_not_be_reached_any_more_it_is_said_that_its_balan
     assert lines == [
         "ATTENTION: the cluster's own balancer could not be switched on again: http://10.0.0.1:8080: connection refused"
     ]
+
+
+def test_a_paused_roll_waits_for_a_broker_that_has_just_died_to_have_its_balancer_back(
+    roll: Roll, cluster: RestartedCluster
+) -> None:
+    go_on(roll)
+    pause(roll.ledger, roll.plan, OLIVE)
+    shown, until_ms = cluster.override, cluster.time.ms + 20_000
+
+    def override(setting: str) -> str | None:
+        if cluster.time.ms < until_ms:
+            raise ClusterUnreachable("http://10.0.0.1:8080: connection refused")
+        return shown(setting)
+
+    cluster.override = override  # type: ignore[method-assign]
+    mind_the_balancer(roll)
+    assert is_off(cluster) == [False, False]
 
 
 def test_a_paused_roll_has_its_balancer_back_and_looks_at_the_drained_broker_again(

@@ -417,6 +417,17 @@ def test_whoever_restores_waits_for_a_broker_that_has_just_died(
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
+def test_an_apply_that_is_to_end_does_not_wait_for_a_broker_that_has_died(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    left_off(ledger, cluster, plan)
+    cluster.override = lambda _setting: unreadable()  # type: ignore[method-assign]
+    began_ms = cluster.time.ms
+    with pytest.raises(ClusterUnreachable):
+        run(plan, ledger, cluster, guard=True, resume=True, interruption=lambda: "ended by SIGINT")
+    assert cluster.time.ms - began_ms < 10_000
+
+
 def test_a_setting_that_can_not_be_read_does_not_keep_the_other_one_off(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
