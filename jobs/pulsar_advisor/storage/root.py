@@ -142,7 +142,7 @@ class Root:
 
     def require_there(self) -> None:
         """Raise `UsageError` if nothing was written there yet, or what holds it isn't mounted."""
-        if not self.path.exists():
+        if not self.location.exists():
             raise UsageError(f"there is no root {self.location}: run `capture`, or name another with --root")
 
     def require_known(self) -> None:
