@@ -149,13 +149,12 @@ def call_people(
     return _reached([*calls, ("the webhook", partial(_send, event, call))], informed)
 
 
-def _send(kind: str, data: Mapping[str, str]) -> bool | None:
-    """Send a message to the webhook; False if none is configured. Raises `UsageError`, `NotDelivered`."""
+def _send(kind: str, data: Mapping[str, str]) -> bool:
+    """Send a message to the webhook, if one is configured; whether one is. Raises `UsageError`, `NotDelivered`."""
     receiver = webhook()
-    if receiver is None:
-        return False
-    receiver.send(kind, data)
-    return None
+    if receiver is not None:
+        receiver.send(kind, data)
+    return receiver is not None
 
 
 def _reached(calls: Iterable[tuple[str, Callable[[], bool | None]]], informed: Collection[int] = ()) -> Reached:

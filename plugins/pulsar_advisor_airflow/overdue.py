@@ -8,7 +8,7 @@ from typing import Final
 from croniter import croniter
 
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
-from pulsar_advisor.storage.index import CLOCK_TOLERANCE, INDEXED
+from pulsar_advisor.storage.index import CLOCK_TOLERANCE, why_no_advice
 
 MISSED: Final = 3
 """How many missed snapshots in a row are too many: one is late because it is being processed, and one may fail."""
@@ -26,5 +26,4 @@ def why_overdue(schedule: str | None, advised: str | None, now: datetime, awaite
     last_sign = snapshot_moment(advised) if advised else awaited_since
     if last_sign is not None and last_sign >= since - CLOCK_TOLERANCE:
         return ""
-    last = f"the last that did is {advised}" if advised else f"none of the newest {INDEXED} did"
-    return f"no snapshot since {since:%Y-%m-%d %H:%M} UTC led to advice, though {MISSED} were due: {last}"
+    return why_no_advice(since, advised, f", though {MISSED} were due")

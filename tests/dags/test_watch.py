@@ -153,20 +153,26 @@ def test_it_says_since_when() -> None:
     )
 
 
+def sent_with_a_failure(monkeypatch: pytest.MonkeyPatch, failing: int) -> list[str]:
+    """The events sent to a webhook, whose call of this number fails."""
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "https://example.org/receiver")
+    sent: list[str] = []
+
+    def send(_webhook: Webhook, event: str, _what: object) -> None:
+        sent.append(event)
+        if len(sent) == failing:
+            raise NotDelivered("nothing answers")
+
+    monkeypatch.setattr(Webhook, "send", send)
+    return sent
+
+
 @pytest.mark.usefixtures("watched_for_long")
 def test_each_receiver_is_called_once_and_one_that_failed_again(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None], calls: list[str]
 ) -> None:
     registered("demo", {"name": "by-hand", "schedule": None})
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "https://example.org/receiver")
-    tried: list[str] = []
-
-    def send(_webhook: Webhook, event: str, _what: object) -> None:
-        tried.append(event)
-        if len(tried) == 1:
-            raise NotDelivered("nothing answers")
-
-    monkeypatch.setattr(Webhook, "send", send)
+    tried = sent_with_a_failure(monkeypatch, 1)
     for _ in range(3):
         assert run_dag("pulsar_watch")[0] == "success"
     assert tried == ["snapshot.overdue", "snapshot.overdue"]
@@ -285,15 +291,7 @@ def test_one_failed_read_forgets_nothing_that_people_were_called_about(
 def test_a_receiver_whose_call_failed_hears_later_that_snapshots_come_again(
     monkeypatch: pytest.MonkeyPatch, calls: list[str], kept: dict[str, object]
 ) -> None:
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "https://example.org/receiver")
-    sent: list[str] = []
-
-    def send(_webhook: Webhook, event: str, _what: object) -> None:
-        sent.append(event)
-        if len(sent) == 2:
-            raise NotDelivered("nothing answers")
-
-    monkeypatch.setattr(Webhook, "send", send)
+    sent = sent_with_a_failure(monkeypatch, 2)
     known = Cluster(name="demo", pulsar_conn_id="p")
     for sentence in ("overdue", "", "", ""):
         watch._call_about_snapshots(known, "20261125T080000Z", sentence)

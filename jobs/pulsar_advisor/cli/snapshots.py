@@ -39,14 +39,11 @@ def list_snapshots(*, max_age: str | None = None, place: Place = Place(), json: 
 
 def _require_advised_since(root: Root, oldest: datetime) -> None:
     """Raise `DataNotFit` unless a snapshot since then passed validation and was recommended on."""
-    from pulsar_advisor.storage.index import INDEXED, newest_advised
+    from pulsar_advisor.storage.index import newest_advised, why_no_advice
 
     advised = newest_advised(root, datetime.now(UTC))
     if advised is None or snapshot_moment(advised) < oldest:
-        last = f"the last that did is {advised}" if advised else f"none of the newest {INDEXED} did"
-        raise DataNotFit(
-            f"no snapshot since {oldest:%Y-%m-%d %H:%M} UTC led to advice: {last}; see what `pulsar-advisor run` says"
-        )
+        raise DataNotFit(f"{why_no_advice(oldest, advised)}; see what `pulsar-advisor run` says")
 
 
 def show_snapshot(snapshot: SnapshotId = LATEST, /, *, place: Place = Place(), json: Json = False) -> None:

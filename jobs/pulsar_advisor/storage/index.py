@@ -75,6 +75,12 @@ def newest_advised(root: Root, now: datetime) -> str | None:
     return next((row.id for row in rows if row.verdict in ("act", "nothing")), None)
 
 
+def why_no_advice(since: datetime, advised: str | None, though: str = "") -> str:
+    """That no snapshot since a moment led to advice, though it should have, and which was the last that did."""
+    last = f"the last that did is {advised}" if advised else f"none of the newest {INDEXED} did"
+    return f"no snapshot since {since:%Y-%m-%d %H:%M} UTC led to advice{though}: {last}"
+
+
 def has_report(root: Root, snapshot: str) -> bool:
     """Whether a snapshot has a report."""
     return (root.folder("reports", snapshot) / "report.html").exists()

@@ -41,7 +41,7 @@ def overdue_clusters() -> list[str]:
     Each receiver is called once about each newest one with advice, once when they come again, and once about a run
     that its process abandoned. Sets the metric of that snapshot. The state store of its asset, an inlet, keeps what
     people were called about. After all clusters, raises `AirflowException` naming those that couldn't be checked for
-    another reason, or about which nobody could be called.
+    another reason, or about which no call got through.
     """
     from pulsar_advisor_airflow.clusters import clusters
 
@@ -145,7 +145,7 @@ def _call_about_snapshots(cluster: Cluster, about: str, sentence: str) -> None:
 def _call_once(cluster: Cluster, event: Event, key: str, about: str, sentence: str, *page: str) -> Reached:
     """Call the receivers that have yet to hear of what this is about; next time, repeat failed calls.
 
-    Raises `AirflowException` if nobody has heard of it, so that the task is seen to fail.
+    Raises `AirflowException`, so that the task fails, if no call has got through.
     """
     from pulsar_advisor_airflow.configuration import page_link, with_host
     from pulsar_advisor_airflow.notifiers import call_people

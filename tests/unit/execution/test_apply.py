@@ -274,12 +274,12 @@ def test_no_further_process_goes_beyond_the_error_budget_until_a_larger_one_is_a
     plan = approved(ledger, make_plan(steps), throttle=replace(ANY_THROTTLE, error_budget=0))
     cluster.lands_on = lambda unload: B2 if unload.bundle == LOWER else None
 
-    def told(line: str) -> None:
+    def die_after_a_failure(line: str) -> None:
         if dies and "failed" in line:
             raise Killed
 
     with suppress(Killed):
-        run(plan, ledger, cluster, error_budget=0, progress=told)
+        run(plan, ledger, cluster, error_budget=0, progress=die_after_a_failure)
     sent = len(cluster.writes)
     result = run(plan, ledger, cluster, error_budget=0, resume=True, wait_for_holder=True)
     assert (result.exit_code, len(cluster.writes)) == (5, sent)

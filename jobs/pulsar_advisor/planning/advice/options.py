@@ -93,10 +93,11 @@ def ranked_options(
     limited: bool = False,
     of_verb: Score | None = None,
 ) -> tuple[Option, ...]:
-    """At most four options, the best first; `now` is the highest usage and the standard
-    deviation of the snapshot, None if unknown, and `overloaded_ratio` the overload threshold; `limited`: the operator's
-    limits may leave steps out of plans; `of_verb`: what a verb finds where no plan lowers the busiest broker, with the
-    command in the shedder's place.
+    """At most four options, the best first.
+
+    `now` is the highest usage and the standard deviation of the snapshot, None if unknown, and `overloaded_ratio` the
+    overload threshold; `limited`: the operator's limits may leave steps out of plans; `of_verb`: what a verb finds
+    where no plan lowers the busiest broker, with the command in the shedder's place.
 
     First that, or what lowers the busiest broker by at least the noise floor: the best plan that moves, and one that
     also splits if it is better; then Pulsar's own balancer, unless a plan dominates it. Then the splits that Pulsar

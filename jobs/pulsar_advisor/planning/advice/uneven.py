@@ -37,11 +37,18 @@ class _Busiest:
     row: int
     broker: str
     usage_ratio: float
+    resource: int
+    """The resource that decides it."""
     even_ratio: float
     """The usage at which the load counts as even."""
     how: str
     goals: tuple[Goal, ...]
     """In the order in which they are tried."""
+
+    @property
+    def is_above(self) -> str:
+        """Which broker is too busy, by which resource, and how much too busy."""
+        return f"{self.broker} is at {self.usage_ratio:.1%} ({RESOURCE_NAMES[self.resource]}), {self.how}"
 
 
 @dataclass(frozen=True)
@@ -79,23 +86,14 @@ def _why_no_verb(situation: Situation, busiest: _Busiest, excluded: Collection[s
     usage = usage_ratios(state.brokers, settings)[state.brokers.available]
     if busiest.usage_ratio > settings.overloaded_ratio and (reason := only_more_brokers(usage, settings)):
         return f"Only more brokers help: {reason}."
-    deciding = int(deciding_resources(state.brokers, settings)[busiest.row])
-    is_above = _is_above(situation, busiest)
-    if deciding in (MEMORY, DIRECT_MEMORY):
-        resource = RESOURCE_NAMES[deciding]
-        return f"{is_above}: no bundle takes {resource} along, so no move lowers it."
+    if busiest.resource in (MEMORY, DIRECT_MEMORY):
+        return f"{busiest.is_above}: no bundle takes {RESOURCE_NAMES[busiest.resource]} along, so no move lowers it."
     if busiest.broker in excluded:
-        return f"{is_above}, and is excluded by --exclude-broker."
+        return f"{busiest.is_above}, and is excluded by --exclude-broker."
     least = min(settings.overloaded_ratio, busiest.usage_ratio - situation.noise.ratio)
     if undivided := _undivided(situation, busiest, least):
-        return f"{is_above}, and no unload and no split divides {undivided}."
+        return f"{busiest.is_above}, and no unload and no split divides {undivided}."
     return None
-
-
-def _is_above(situation: Situation, busiest: _Busiest) -> str:
-    """Which broker is too busy, by which resource, and how much too busy."""
-    deciding = int(deciding_resources(situation.settled.brokers, situation.settings.values)[busiest.row])
-    return f"{busiest.broker} is at {busiest.usage_ratio:.1%} ({RESOURCE_NAMES[deciding]}), {busiest.how}"
 
 
 def _busiest(state: ClusterState, settings: LoadBalancerSettings) -> _Busiest | None:
@@ -107,14 +105,14 @@ def _busiest(state: ClusterState, settings: LoadBalancerSettings) -> _Busiest | 
     highest, mean = float(np.nanmax(usage)), float(usage[np.isfinite(usage)].mean())
     row, overloaded = int(rows[np.nanargmax(usage)]), settings.overloaded_ratio
     threshold = settings.load_balancer_broker_threshold_shedder_percentage
-    broker = state.brokers.ids[row]
+    broker, resource = state.brokers.ids[row], int(deciding_resources(state.brokers, settings)[row])
     relieve, balance, split = Goal("relieve", (broker,)), Goal("balance"), Goal("split")
     if highest > overloaded:
         how = f"above the overload threshold of {overloaded:.0%}"
-        return _Busiest(row, broker, highest, overloaded, how, (relieve, balance, split))
+        return _Busiest(row, broker, highest, resource, overloaded, how, (relieve, balance, split))
     if (highest - mean) * 100 > threshold:
         how = f"{points(highest - mean)} above the mean"
-        return _Busiest(row, broker, highest, mean + threshold / 100, how, (balance, relieve, split))
+        return _Busiest(row, broker, highest, resource, mean + threshold / 100, how, (balance, relieve, split))
     return None
 
 
@@ -131,7 +129,6 @@ def _undivided(situation: Situation, busiest: _Busiest, least: float) -> str:
 
 def _found(situation: Situation, busiest: _Busiest, verbs: Verbs) -> Uneven:
     """What the first verb that helps finds, with its usual target or with that of an even load; or that none helps."""
-    is_above = _is_above(situation, busiest)
     to = max(1, floor(round(100 * busiest.even_ratio, 3)))
     plans = list[Plan]()
     for goal in (*busiest.goals, *(replace(goal, target_ratio=to / 100) for goal in busiest.goals)):
@@ -141,16 +138,16 @@ def _found(situation: Situation, busiest: _Busiest, verbs: Verbs) -> Uneven:
             continue
         if falls := _falls(plan, busiest.broker, situation.noise.ratio):
             command = verbs.command(goal)
-            return Uneven(f"{is_above}: {command} finds {steps_found(plan)}: {falls}.", plan, command)
+            return Uneven(f"{busiest.is_above}: {command} finds {steps_found(plan)}: {falls}.", plan, command)
         plans.append(plan)
     if not plans:
-        return Uneven(f"{is_above}.")
+        return Uneven(f"{busiest.is_above}.")
     *first, last = dict.fromkeys(f"`{plan.title}`" for plan in plans)
     asked = f"{', '.join(first)} and {last}" if first else last
     nothing = f"and {asked}{verbs.options}, also with `--to {to}%`, find nothing that lowers it by more than noise"
     hot = _undivided(situation, busiest, 0.0)
     whole = f" No unload and no split divides {hot}." if hot else ""
-    return Uneven(f"{is_above}, {nothing}{_why_nothing(situation, busiest.row, plans)}{whole}")
+    return Uneven(f"{busiest.is_above}, {nothing}{_why_nothing(situation, busiest.row, plans)}{whole}")
 
 
 def _falls(plan: Plan, broker: str, floor_ratio: float) -> str:
