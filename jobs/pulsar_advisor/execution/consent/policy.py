@@ -115,7 +115,7 @@ class Criteria(_Part):
     """Shedders and plan kinds that may have made the plan; None: any."""
     max_moves: Annotated[int, Field(ge=1)]
     min_gain_ratio: Annotated[float, Field(gt=0, le=1)]
-    """Minimum decrease of the highest predicted usage (0..1)."""
+    """Minimum decrease of the highest predicted usage (0..1), which must not rise at its worse end either."""
     min_confidence: Literal["medium", "high"] = "high"
     namespaces: Annotated[tuple[str, ...], Field(min_length=1)]
     """Patterns (`shop/*`); each namespace must match one."""
@@ -142,6 +142,9 @@ class Criteria(_Part):
         elif before - after < self.min_gain_ratio:
             gain, least_gain = points(before - after), points(self.min_gain_ratio)
             yield f"the highest usage falls by {gain}, and min_gain_ratio is {least_gain}"
+        worst = plan.predicted.after.highest_maximum_ratio
+        if before is not None and worst is not None and round(worst, 3) > round(before, 3):
+            yield f"at worst the highest usage rises from {before:.1%} to {worst:.1%}"
         least = CONFIDENCES.index(self.min_confidence)
         unsure = [step.id for step in steps if CONFIDENCES.index(step.confidence) < least]
         if unsure:

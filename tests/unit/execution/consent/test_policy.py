@@ -51,8 +51,9 @@ def test_nothing_is_approved_without_a_person_by_default() -> None:
     assert ApprovalPolicy().automatic is None
 
 
-def gaining(after: float | None) -> Plan:
-    prediction = Prediction(model="proportional", before=forecast({B1: 0.8}), after=forecast({B1: after}))
+def gaining(after: float | None, worst: float | None = None) -> Plan:
+    end = forecast({B1: after}).model_copy(update={"highest_maximum_ratio": worst})
+    prediction = Prediction(model="proportional", before=forecast({B1: 0.8}), after=end)
     return make_plan([unload_step()], predicted=prediction)
 
 
@@ -62,6 +63,7 @@ def gaining(after: float | None) -> Plan:
         (make_plan([unload_step(number) for number in (1, 2, 3)]), "it moves 3 bundles, and max_moves is 2"),
         (make_plan([unload_step(executable=False)]), "it moves 0 bundles, and max_moves is 2"),
         (gaining(0.76), "the highest usage falls by 4.0 points, and min_gain_ratio is 5.0 points"),
+        (gaining(0.7, worst=0.83), "at worst the highest usage rises from 80.0% to 83.0%"),
         (make_plan([unload_step(namespace="bank/core")]), "namespace bank/core matches none of shop/*"),
     ],
 )
