@@ -71,6 +71,7 @@ def rebalance_dag(cluster: Cluster) -> None:
         render_template_as_native_obj=True,  # preserves the types of numbers and lists in the form
         user_defined_macros=FORM_MACROS,
         allowed_run_types=["manual"],
+        disable_bundle_versioning=True,  # files that a run began with are refused after an upgrade
         max_active_runs=WAITING_RUNS,
         is_paused_upon_creation=False,
         doc_md=described(__doc__, cluster),

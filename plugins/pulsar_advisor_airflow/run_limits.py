@@ -37,6 +37,7 @@ class Unattended(TypedDict):
     catchup: bool
     max_active_runs: int
     allowed_run_types: tuple[str, ...]
+    disable_bundle_versioning: bool
     dagrun_timeout: timedelta
     on_failure_callback: list[CallAboutTimeout]
     default_args: dict[str, object]
@@ -53,6 +54,7 @@ def unattended(dagrun_timeout: timedelta = RUN_TIMEOUT, **of_operators: object) 
         "catchup": False,
         "max_active_runs": 1,
         "allowed_run_types": NO_BACKFILL,
+        "disable_bundle_versioning": True,  # files that a run began with are refused after an upgrade
         "dagrun_timeout": dagrun_timeout,
         "on_failure_callback": [CallAboutTimeout()],
         "default_args": of_tasks(execution_timeout=STAGE_TIMEOUT, **of_operators),

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor_airflow.release import require_release
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
 
 REPOSITORY = Path(__file__).parents[2]
 COPIED = [*sorted((REPOSITORY / "dags").glob("*.py")), REPOSITORY / "plugins" / "advisor_plugin.py"]
@@ -27,3 +32,10 @@ def test_a_file_of_another_release_is_named_with_both() -> None:
         UsageError, match=r"pulsar_snapshot\.py is of release 0\.0\.9, and the installed package .* of "
     ):
         require_release("0.0.9", "dags/pulsar_snapshot.py")
+
+
+def test_a_dag_run_that_began_before_an_upgrade_goes_on_with_the_files_of_the_new_release(
+    dags: Mapping[str, DAG],
+) -> None:
+    """A bundle with versions would give it the files that it began with, which the new package refuses."""
+    assert {dag_id for dag_id, dag in dags.items() if not dag.disable_bundle_versioning} == set()
