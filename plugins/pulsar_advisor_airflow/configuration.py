@@ -142,7 +142,8 @@ def option(name: str) -> str:
     """The value of an option. Raises `UsageError` for a root or ledger that differs between processes."""
     from airflow.sdk import conf
 
-    value: str = conf.get(SECTION, name, fallback=OPTIONS[name]["default"])
+    # A value that a command prints (`…_CMD`) ends with a line feed.
+    value: str = conf.get(SECTION, name, fallback=OPTIONS[name]["default"]).strip()
     if name in _RELATIVE and _RELATIVE[name].match(value):
         raise different_by_process(name, value)
     return value

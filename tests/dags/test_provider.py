@@ -58,16 +58,13 @@ def test_the_provider_is_what_airflow_expects_of_one() -> None:
 
 
 def test_airflow_offers_the_connection_type_with_its_fields() -> None:
-    from airflow.providers_manager import ProvidersManager
+    from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
 
-    manager = ProvidersManager()
-    hook = manager.hooks["pulsar_admin"]
-    assert hook is not None
-    assert hook.hook_name == "Apache Pulsar admin"
-    assert manager.hooks["pulsar_zookeeper"]
-    assert manager.hooks["pulsar_oxia"]
-    widgets = manager.connection_form_widgets
-    assert {"extra__pulsar_admin__admin_urls", "extra__pulsar_zookeeper__hosts"} <= widgets.keys()
+    offered = {form.connection_type: form for form in HookMetaService.hook_meta_data()}
+    assert offered["pulsar_admin"].hook_name == "Apache Pulsar admin"
+    assert "admin_urls" in offered["pulsar_admin"].extra_fields
+    assert "hosts" in offered["pulsar_zookeeper"].extra_fields
+    assert "url" in offered["pulsar_oxia"].extra_fields
 
 
 @pytest.mark.parametrize(
@@ -98,6 +95,11 @@ def test_each_option_has_a_default_that_the_environment_overrides(monkeypatch: p
     assert option("spark_conn_id") == OPTIONS["spark_conn_id"]["default"]
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__SPARK_CONN_ID", "spark_batch")
     assert option("spark_conn_id") == "spark_batch"
+
+
+def test_a_secret_that_a_command_prints_is_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__LEDGER_CMD", "echo postgresql://db/ledger")
+    assert option("ledger") == "postgresql://db/ledger"
 
 
 @pytest.mark.parametrize(("name", "value"), [("root", ""), ("root", "data"), ("ledger", "sqlite:///ledger.sqlite")])
