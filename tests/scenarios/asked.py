@@ -127,6 +127,11 @@ class Asked:
         """The overload threshold."""
         return self.values.overloaded_ratio
 
+    @cached_property
+    def situation(self) -> Situation:
+        """What plans and sentences start from."""
+        return Situation(self.fit, self.scenario.resolved, self.earlier, self.state)
+
     @property
     def keeps_destinations(self) -> bool:
         """Whether the brokers go where a plan sends them."""
@@ -155,9 +160,7 @@ class Asked:
         ((_, proposal),) = propose(request, self.fit, self.values, self.earlier)
         if isinstance(proposal, AdvisorError):
             raise proposal
-        plan = build_plan(
-            self.fit, self.scenario.resolved, proposal, request, _INPUTS, frozenset(), earlier=self.earlier
-        )
+        plan = build_plan(self.situation, proposal, request, _INPUTS)
         return GoalAnswer(goal, plan, goal_sentence(plan))
 
     def scale(self, target_ratio: float) -> Scale:
@@ -215,8 +218,7 @@ class Asked:
         plans: dict[str, Plan] = {}
         request = Request()
         scores = [row for shedder in request.shedders for row in self._scores(shedder, plans)]
-        situation = Situation.of(self.state, self.scenario.resolved, self.earlier)
-        simulated = LeftAlone(situation, self.alone, self.trials)
+        simulated = LeftAlone(self.situation, self.alone, self.trials)
         document = recommendation(simulated, scores, request, plans.__getitem__, "0" * 64)
         advised = document.advice.plan
         return Recommended(document, None if advised is None else plans[advised])
@@ -224,9 +226,9 @@ class Asked:
     def _scores(self, shedder: str, plans: dict[str, Plan]) -> list[Score]:
         request = Request().of(shedder)
         with_splits = shedder == Request().shedders[0]
-        answers = ShedderAnswers.of(request, self.fit, self.values, self.earlier, with_splits=with_splits)
+        answers = ShedderAnswers.of(request, self.situation, with_splits=with_splits)
         scores = []
-        for made in answers.plans(request, self.fit, self.scenario.resolved, self.earlier, _INPUTS, ()):
+        for made in answers.plans(_INPUTS, ()):
             if isinstance(made, Plan):
                 plans[made.title] = made
                 scores.append(score(made, self.fit, file=made.title, digest=digest_of(made)))

@@ -198,17 +198,16 @@ def _of_verb(plan: Plan, command: str, state: ClusterState) -> Score:
 def _verbs(alone: LeftAlone, request: Request) -> Verbs:
     """The verbs of goals with the options of the request."""
     situation, balance = alone.situation, Goal("balance")
-    fit, settings, earlier = situation.fit, situation.settings, situation.earlier
+    fit, settings = situation.fit, situation.settings.values
 
     def plan_for(goal: Goal) -> Plan | None:
-        if why_no_destination(fit, settings.values):
+        if why_no_destination(fit, settings):
             return None
         try:
-            asked = request.for_goal(resolved_goal(goal, fit.brokers.ids, settings.values.overloaded_ratio))
+            asked = request.for_goal(resolved_goal(goal, fit.brokers.ids, settings.overloaded_ratio))
         except UsageError:  # as where the overload threshold is 0%
             return None
-        answers = ShedderAnswers.of(asked, fit, settings.values, earlier, with_splits=False)
-        made = next(answers.plans(asked, fit, settings, earlier, _NO_INPUTS, ()))
+        made = next(ShedderAnswers.of(asked, situation, with_splits=False).plans(_NO_INPUTS, ()))
         return made if isinstance(made, Plan) else None
 
     return Verbs(plan_for, same_options=request.for_goal(balance) != Request().for_goal(balance))

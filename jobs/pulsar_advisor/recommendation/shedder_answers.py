@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.planning.advice.compare import Score, no_score
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
-from pulsar_advisor.planning.plans.planned_settings import setting_keys
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
@@ -21,51 +18,39 @@ from pulsar_advisor.planning.requests.request import Request
 
 @dataclass(frozen=True)
 class ShedderAnswers:
-    """The answers of one shedder. Those about splits, which depend on no shedder, come with one of a request's only."""
+    """The answers of the one shedder of a request. Those about splits, which depend on no shedder, come with one of a
+    request's only."""
 
+    request: Request
+    situation: Situation
     combinations: Sequence[tuple[str, Proposal | AdvisorError]]
     """Each placement strategy, and what is proposed with it; the error that keeps the shedder from judging."""
     splits: Proposal | None
 
     @classmethod
-    def of(
-        cls,
-        request: Request,
-        state: ClusterState,
-        settings: LoadBalancerSettings,
-        earlier: Sequence[ClusterState],
-        *,
-        with_splits: bool,
-    ) -> ShedderAnswers:
-        """Ask the one shedder of a request."""
+    def of(cls, request: Request, situation: Situation, *, with_splits: bool) -> ShedderAnswers:
+        """Ask the shedder."""
+        state, settings = situation.fit, situation.settings.values
         combinations: Sequence[tuple[str, Proposal | AdvisorError]]
         try:
-            combinations = list(propose(request, state, settings, earlier))
+            combinations = list(propose(request, state, settings, situation.earlier))
         except AdvisorError as error:
             combinations = [(name, error) for name in request.placements]
-        return cls(combinations, propose_splits(request, state, settings) if with_splits else None)
+        splits = propose_splits(request, state, settings) if with_splits else None
+        return cls(request, situation, combinations, splits)
 
     @property
     def proposals(self) -> Sequence[tuple[str, Proposal | AdvisorError]]:
         """All of them, the one about splits last."""
         return [*self.combinations, *([] if self.splits is None else [(self.splits.placement, self.splits)])]
 
-    def plans(
-        self,
-        request: Request,
-        state: ClusterState,
-        settings: ResolvedSettings,
-        earlier: Sequence[ClusterState],
-        inputs: PlanInputs,
-        checks: Sequence[StepCheck],
-    ) -> Iterator[Plan | Score]:
+    def plans(self, inputs: PlanInputs, checks: Sequence[StepCheck]) -> Iterator[Plan | Score]:
         """A plan for each proposal, unless it is for no split; one at a time, since a large one takes many megabytes.
 
         In place of an error, the score of a combination without a plan.
         """
         for placement, proposal in self.proposals:
             if isinstance(proposal, AdvisorError):
-                yield no_score(request.shedder, placement, str(proposal))
+                yield no_score(self.request.shedder, placement, str(proposal))
             elif proposal is not self.splits or proposal.splits:
-                keys = setting_keys(proposal.shedder, placement, request)
-                yield build_plan(state, settings, proposal, request, inputs, keys, checks, earlier)
+                yield build_plan(self.situation, proposal, self.request, inputs, checks)

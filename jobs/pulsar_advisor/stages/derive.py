@@ -9,6 +9,7 @@ from pulsar_advisor.execution.undo import UNDO, require_takes_back
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.plans.sealed import digest_of
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages.seal import require_as_sealed
 from pulsar_advisor.storage.root import Root
@@ -61,4 +62,5 @@ def _computed(root: Root, plan: Plan, inputs: PlanInputs) -> Plan:
     settings = settings_of(root, plan.snapshot, what_if)
     state = judged_state(root, plan.snapshot, plan.view, what_if, settings.values, inputs.validation_sha256)
     earlier = states_at(root, plan.remembered, state.view, what_if)
-    return computed_again(plan, state, earlier, settings, inputs, check_results(root, plan.snapshot))
+    situation = Situation.of_fit(state, settings, earlier)
+    return computed_again(plan, situation, inputs, check_results(root, plan.snapshot))

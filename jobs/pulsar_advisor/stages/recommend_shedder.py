@@ -10,6 +10,7 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.advice.compare import no_score, score
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
 from pulsar_advisor.storage.plans import write_plan
@@ -38,9 +39,10 @@ def recommend_shedder(task: ShedderTask) -> str:
         state, earlier = fit_states(root, snapshot, request.view, request.history, request.what_if, settings.values)
     except AdvisorError as error:
         return json.dumps([asdict(no_score(request.shedder, name, str(error))) for name in request.placements])
-    answers = ShedderAnswers.of(request, state, settings.values, earlier, with_splits=task["with_splits"])
+    situation = Situation.of_fit(state, settings, earlier)
+    answers = ShedderAnswers.of(request, situation, with_splits=task["with_splits"])
     scores = []
-    for made in answers.plans(request, state, settings, earlier, inputs, checks):
+    for made in answers.plans(inputs, checks):
         if isinstance(made, Plan):
             written = write_plan(root, made)
             scores.append(score(made, state, file=written.file, digest=written.digest))

@@ -8,6 +8,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.proposals.limits import Limits
@@ -15,7 +16,6 @@ from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
 
 INPUTS = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
-SETTING_KEYS = frozenset({"loadBalancerSheddingEnabled"})
 NO_LIMITS = Limits()
 
 
@@ -34,4 +34,4 @@ def plan_of(
     """The plan of these moves and splits, as if a shedder and a decider had chosen them."""
     proposal = Proposal(shedder, "LeastLongTermMessageRate", moves, splits, (), 1, None)
     request = Request(limits=limits, unload_children=unload_children)
-    return build_plan(state, settings, proposal, request, INPUTS, SETTING_KEYS, checks, earlier)
+    return build_plan(Situation.of_fit(state, settings, earlier), proposal, request, INPUTS, checks)

@@ -17,6 +17,7 @@ from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
@@ -54,7 +55,7 @@ def plan_of(shedder: str, placement: str, state: ClusterState) -> Plan:
         [(_, proposal)] = propose(request, state, SETTINGS.values)
         if isinstance(proposal, AdvisorError):
             raise proposal
-        return build_plan(state, SETTINGS, proposal, request, INPUTS, frozenset(EAGER))
+        return build_plan(Situation.of_fit(state, SETTINGS), proposal, request, INPUTS)
     except AdvisorError as refusal:
         assert str(refusal)
         reject()

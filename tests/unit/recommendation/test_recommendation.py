@@ -65,8 +65,8 @@ def recommended(
     scores: list[Score] = []
     for number, shedder in enumerate(request.shedders):
         part = request.of(shedder)
-        answers = ShedderAnswers.of(part, situation.fit, settings.values, earlier, with_splits=number == 0)
-        for made in answers.plans(part, situation.fit, settings, earlier, INPUTS, ()):
+        answers = ShedderAnswers.of(part, situation, with_splits=number == 0)
+        for made in answers.plans(INPUTS, ()):
             if isinstance(made, Plan):
                 plans[made.title] = made
                 made = score(made, situation.fit, file=made.title, digest=digest_of(made))

@@ -139,7 +139,7 @@ def make_plan(
 ) -> Plan:
     proposal = Proposal(shedder, placement, tuple(moves), tuple(splits), (), acts_in_cycle, why_nothing)
     inputs = PlanInputs(manifest_sha256="a1" * 32, validation_sha256="b2" * 32)
-    return build_plan(state, settings, proposal, Request(), inputs, SETTING_KEYS, checks)
+    return build_plan(Situation.of_fit(state, settings), proposal, Request(), inputs, checks)
 
 
 def checks_of(*failing: tuple[str, str]) -> tuple[StepCheck, ...]:

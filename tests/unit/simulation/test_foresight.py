@@ -8,6 +8,7 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.proposals.configured import Configured
@@ -38,7 +39,7 @@ def proposed_plan(state: ClusterState, shedder: str, placement: str, **what_if: 
     request = Request(shedder, placement, splits=False)
     [(_, proposal)] = propose(request, state, settings.values)
     assert not isinstance(proposal, Exception)
-    return build_plan(state, settings, proposal, request, INPUTS, frozenset(EVERY_LOAD_COUNTS))
+    return build_plan(Situation.of_fit(state, settings), proposal, request, INPUTS)
 
 
 def test_a_balanced_cluster_is_left_alone_after_the_plan() -> None:

@@ -8,14 +8,12 @@ from itertools import islice, takewhile
 from typing import Any, Final
 
 from pulsar_advisor.execution.ledger.tables import Seal
-from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
-from pulsar_advisor.planning.plans.planned_settings import setting_keys
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import ALL, Request
@@ -41,28 +39,20 @@ def listing_of(plan: Plan, seals: Sequence[Seal]) -> Seal | None:
     return listing[-1] if listing else None
 
 
-def computed_again(
-    plan: Plan,
-    state: ClusterState,
-    earlier: Sequence[ClusterState],
-    settings: ResolvedSettings,
-    inputs: PlanInputs,
-    checks: Sequence[StepCheck],
-) -> Plan:
+def computed_again(plan: Plan, situation: Situation, inputs: PlanInputs, checks: Sequence[StepCheck]) -> Plan:
     """The plan computed anew from the inputs a plan names: its snapshot's judged state, and the snapshots it remembers.
 
     Needs no Spark: one plan is a matter of seconds. Raises `AdvisorError` if nothing can be computed.
     """
-    request = Request.of_plan(plan)
+    request, state, settings = Request.of_plan(plan), situation.fit, situation.settings.values
     proposal: Proposal | AdvisorError | None
     if plan.goal is None and (not plan.placement or request.shedder == ALL):
-        proposal = propose_splits(request, state, settings.values)
+        proposal = propose_splits(request, state, settings)
     else:
-        [(_, proposal)] = propose(request, state, settings.values, earlier)
+        [(_, proposal)] = propose(request, state, settings, situation.earlier)
     if not isinstance(proposal, Proposal):
         raise proposal or DataNotFit("the snapshot lacks what a decision about splits reads")
-    keys = setting_keys(proposal.shedder, proposal.placement, request)
-    return build_plan(state, settings, proposal, request, inputs, keys, checks, earlier)
+    return build_plan(situation, proposal, request, inputs, checks)
 
 
 def require_same(plan: Plan, computed: Plan) -> None:

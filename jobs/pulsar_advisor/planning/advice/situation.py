@@ -1,9 +1,11 @@
-"""A cluster before any plan: its state, and what follows from it for every sentence about it."""
+"""A cluster before any plan: its state, and what follows from it for every plan and every sentence about it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
@@ -17,40 +19,52 @@ from pulsar_advisor.planning.usage.noise import NoiseFloor, noise_floor
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A cluster before any plan; all but the first three fields follow from these."""
+    """A cluster before any plan; what follows from the fields is computed once, when it is asked for."""
 
-    state: ClusterState
+    fit: ClusterState
+    """What validation didn't set aside."""
     settings: ResolvedSettings
     earlier: Sequence[ClusterState]
     """The fit part of earlier snapshots, oldest first."""
-    fit: ClusterState
-    """What validation didn't set aside."""
-    settled: ClusterState
-    """The fit part, with the usage that plans start from."""
-    base: BaseLoad
-    noise: NoiseFloor
-    ailments: tuple[Ailment, ...]
-    """Gravest first."""
-    hot: tuple[HotTopic, ...]
-    """The topics that need more than a fair share alone, the hottest first."""
-    lowest: LowestUsage | None
-    """The usage below which no moves bring brokers; None if unknown."""
+    state: ClusterState
+    """With what was set aside."""
 
     @classmethod
-    def of(cls, state: ClusterState, settings: ResolvedSettings, earlier: Sequence[ClusterState] = ()) -> Situation:
+    def of(cls, state: ClusterState, settings: ResolvedSettings, earlier: Sequence[ClusterState] = ()) -> Self:
         """The situation of a state, unfit parts included."""
-        fit, values = fit_part(state), settings.values
-        base = base_load(fit, earlier)
-        settled = with_usage_of_rates(fit, earlier, base)
-        return cls(
-            state=state,
-            settings=settings,
-            earlier=earlier,
-            fit=fit,
-            settled=settled,
-            base=base,
-            noise=noise_floor([*earlier, fit], values),
-            ailments=ailments(state, values, earlier),
-            hot=hot_topics(settled, values, base),
-            lowest=lowest_usage(settled, values, base.likely),
-        )
+        return cls(fit_part(state), settings, earlier, state)
+
+    @classmethod
+    def of_fit(cls, fit: ClusterState, settings: ResolvedSettings, earlier: Sequence[ClusterState] = ()) -> Self:
+        """The situation of a state without unfit parts."""
+        return cls(fit, settings, earlier, fit)
+
+    @cached_property
+    def base(self) -> BaseLoad:
+        """The brokers' base load."""
+        return base_load(self.fit, self.earlier)
+
+    @cached_property
+    def settled(self) -> ClusterState:
+        """The fit part, with the usage that plans start from."""
+        return with_usage_of_rates(self.fit, self.earlier, self.base)
+
+    @cached_property
+    def noise(self) -> NoiseFloor:
+        """How much usage varies from one snapshot to the next."""
+        return noise_floor([*self.earlier, self.fit], self.settings.values)
+
+    @cached_property
+    def ailments(self) -> tuple[Ailment, ...]:
+        """Gravest first."""
+        return ailments(self.state, self.settings.values, self.earlier)
+
+    @cached_property
+    def hot(self) -> tuple[HotTopic, ...]:
+        """The topics that need more than a fair share alone, the hottest first."""
+        return hot_topics(self.settled, self.settings.values, self.base)
+
+    @cached_property
+    def lowest(self) -> LowestUsage | None:
+        """The usage below which no moves bring brokers; None if unknown."""
+        return lowest_usage(self.settled, self.settings.values, self.base.likely)

@@ -6,42 +6,30 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import CPU, ClusterState, Floats, throughput_bytes_per_s
+from pulsar_advisor.model.cluster.cluster_state import CPU, ClusterState, Floats
 from pulsar_advisor.model.cluster.inputs import EVERY_STEP_READS
-from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
-from pulsar_advisor.model.load.base_load import BaseLoad, base_load, with_usage_of_rates
+from pulsar_advisor.model.load.base_load import BaseLoad
 from pulsar_advisor.model.plans.plan import Identity, Plan, PlanDecision, PlanInputs, PlannedBase, Prediction
 from pulsar_advisor.model.strategy.decision import Figure
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.confidence import Grading, StepCheck
 from pulsar_advisor.planning.plans.deciding import deciding
 from pulsar_advisor.planning.plans.own_balancer import would_pulsar_act
-from pulsar_advisor.planning.plans.planned_settings import planned_settings
+from pulsar_advisor.planning.plans.planned_settings import planned_settings, setting_keys
 from pulsar_advisor.planning.plans.steps import Steps
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS, splitting
 from pulsar_advisor.planning.proposals.limits import Budgets, left_out_clause, splits_within, unloads_within
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.usage.forecast import Outlook, finite, forecast
-from pulsar_advisor.planning.usage.noise import noise_floor
+from pulsar_advisor.planning.usage.forecast import finite, forecast
 from pulsar_advisor.splitting.auto_scale_policy_evaluator import SETTING_KEYS as CONTROLLER_KEYS
 
 
 def build_plan(
-    state: ClusterState,
-    settings: ResolvedSettings,
-    proposal: Proposal,
-    request: Request,
-    inputs: PlanInputs,
-    setting_keys: frozenset[str],
-    checks: Sequence[StepCheck] = (),
-    earlier: Sequence[ClusterState] = (),
+    situation: Situation, proposal: Proposal, request: Request, inputs: PlanInputs, checks: Sequence[StepCheck] = ()
 ) -> Plan:
-    """The plan of one proposal.
-
-    `setting_keys` are the keys that the strategies read; the plan records them and the switches with their origin.
-    `checks` are the validation results that the steps rest on, `earlier` the snapshots before it, which the shedder
-    remembers and which show the brokers' base load.
-    """
+    """The plan of one proposal; `checks` are the validation results that the steps rest on."""
+    state, settings = situation.fit, situation.settings
     strategies = deciding(proposal.shedder, proposal.placement)
     decider, algorithm = splitting(state, settings.values)
     unloads = Grading(
@@ -51,15 +39,13 @@ def build_plan(
         derived=proposal.shedder if state.load_manager not in strategies[0].load_managers else "",
     )
     splits = Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads)
-    base = base_load(state, earlier)
-    outlook = Outlook.of(state, base, with_usage_of_rates(state, earlier, base))
-    noise = noise_floor([*earlier, state], settings.values)
-    steps = Steps(state, settings, outlook, noise.ratio, _changes(state, settings, earlier), unloads, splits)
+    steps = Steps(situation, unloads, splits)
     left_out = _add_within_limits(steps, proposal, request)
     sentences = tuple(f"{clause[0].upper()}{clause[1:]}." for clause in left_out)
     acts = any(step.executable for step in steps.steps)
     # A kind says in a clause why it does nothing, a shedder in a sentence.
     why_limited = "; ".join(left_out) if request.goal else " ".join(sentences)
+    keys = setting_keys(proposal.shedder, proposal.placement, request)
     return Plan(
         schema_name=Plan.SCHEMA,
         cluster=state.cluster,
@@ -71,16 +57,16 @@ def build_plan(
         view=state.view,
         shedder=proposal.shedder,
         placement=proposal.placement,
-        settings=planned_settings(settings, setting_keys.union(CONTROLLER_KEYS if state.topics.segments else ())),
+        settings=planned_settings(settings, keys.union(CONTROLLER_KEYS if state.topics.segments else ())),
         limits=request.limits.as_mapping(),
         seed=request.seed,
-        memory={"snapshots": [moment.snapshot for moment in earlier], **_samples(state)},
+        memory={"snapshots": [moment.snapshot for moment in situation.earlier], **_samples(state)},
         steps=tuple(steps.steps),
         predicted=Prediction(
             model="base_load",
             before=forecast(state, steps.origin, settings.values),
-            after=forecast(state, steps.outlook, settings.values, noise.ratio),
-            base=_planned_base(state, base),
+            after=forecast(state, steps.outlook, settings.values, situation.noise.ratio),
+            base=_planned_base(state, situation.base),
         ),
         decision=PlanDecision(
             figures=_plain_figures(proposal.figures),
@@ -142,25 +128,6 @@ def _samples(state: ClusterState) -> dict[str, int]:
         "unknown_samples": int(state.bundles.unknown_samples.max(initial=0)),
     }
     return most if any(most.values()) else {}
-
-
-def _changes(state: ClusterState, settings: ResolvedSettings, earlier: Sequence[ClusterState]) -> Floats:
-    """Per broker, by how much (relative) its throughput may differ from what it last published.
-
-    The change since the last snapshot, capped at the change that it needn't publish; without a snapshot, the cap.
-    """
-    most = settings.values.load_balancer_report_update_threshold_percentage / 100
-    changes = np.full(len(state.brokers), most)
-    if not earlier:
-        return changes
-    before = dict(zip(earlier[-1].brokers.ids, throughput_bytes_per_s(earlier[-1].brokers.traffic), strict=True))
-    for row, (broker, now) in enumerate(
-        zip(state.brokers.ids, throughput_bytes_per_s(state.brokers.traffic), strict=True)
-    ):
-        past = before.get(broker)
-        if past is not None and max(past, now) > 0:
-            changes[row] = min(most, abs(now - past) / max(past, now))
-    return changes
 
 
 def _planned_base(state: ClusterState, base: BaseLoad) -> dict[str, PlannedBase]:

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pulsar_advisor.model.cluster.cluster_state import ClusterState
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, throughput_bytes_per_s
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.plans.plan import Doubt
 from pulsar_advisor.planning.proposals.proposal import Move
 
 _ROUNDING: Final = 1e-9
+
+
+def unpublished_changes(state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState]) -> Floats:
+    """Per broker, by how much (relative) its throughput may differ from what it last published.
+
+    The change since the last snapshot, capped at the change that it needn't publish; without a snapshot, the cap.
+    """
+    most = settings.load_balancer_report_update_threshold_percentage / 100
+    changes = np.full(len(state.brokers), most)
+    if not earlier:
+        return changes
+    before = dict(zip(earlier[-1].brokers.ids, throughput_bytes_per_s(earlier[-1].brokers.traffic), strict=True))
+    for row, (broker, now) in enumerate(
+        zip(state.brokers.ids, throughput_bytes_per_s(state.brokers.traffic), strict=True)
+    ):
+        past = before.get(broker)
+        if past is not None and max(past, now) > 0:
+            changes[row] = min(most, abs(now - past) / max(past, now))
+    return changes
 
 
 def doubts_before(state: ClusterState, move: Move, change: float) -> tuple[Doubt, ...]:

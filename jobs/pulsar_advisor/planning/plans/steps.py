@@ -11,13 +11,19 @@ from typing import NamedTuple
 import numpy as np
 
 from pulsar_advisor.model.cluster.bundle_range import format_range
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Floats, rate_per_s, throughput_bytes_per_s
-from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import Expectation, Step, StepPrediction
 from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.confidence import Grade, Grading
-from pulsar_advisor.planning.plans.doubts import above_capacity, doubts_before, may_not_fall, places_it_later
+from pulsar_advisor.planning.plans.doubts import (
+    above_capacity,
+    doubts_before,
+    may_not_fall,
+    places_it_later,
+    unpublished_changes,
+)
 from pulsar_advisor.planning.proposals.children import child_moves
 from pulsar_advisor.planning.proposals.executable import why_move_not, why_no_destination, why_split_not
 from pulsar_advisor.planning.proposals.limits import EXCLUDED, Budgets, excluded_by
@@ -55,25 +61,15 @@ class _Fate(NamedTuple):
 class Steps:
     """Steps under construction, and the state expected when the next one is sent."""
 
-    def __init__(
-        self,
-        state: ClusterState,
-        settings: ResolvedSettings,
-        outlook: Outlook,
-        noise_ratio: float,
-        changes: Floats,
-        unloads: Grading,
-        splits: Grading,
-    ) -> None:
-        self.state = state
-        self.of_unloads = unloads
-        self.of_splits = splits
-        self.settings = settings
-        self.noise_ratio = noise_ratio
-        self.changes = changes
-        self.why_no_destination = why_no_destination(state, settings.values)
+    def __init__(self, situation: Situation, unloads: Grading, splits: Grading) -> None:
+        """`unloads` and `splits` grade them."""
+        self.state, self.settings = situation.fit, situation.settings.values
+        self.of_unloads, self.of_splits = unloads, splits
+        self.noise_ratio = situation.noise.ratio
+        self.changes = unpublished_changes(self.state, self.settings, situation.earlier)
+        self.why_no_destination = why_no_destination(self.state, self.settings)
         self.steps: list[Step] = []
-        self.origin = self.outlook = outlook
+        self.origin = self.outlook = Outlook.of(self.state, situation.base, situation.settled)
         self.boundaries: dict[int, Sequence[int]] = {}
         self.boundary_texts: dict[int, tuple[str, ...]] = {}
         self.owner: dict[int, int] = {}
@@ -111,7 +107,7 @@ class Steps:
         return StepPrediction(brokers={ids[broker]: finite(ratios[broker]) for broker in sorted(ratios)})
 
     def _ratio(self, broker: int) -> float:
-        return float(usage_ratios(self.outlook.likely, self.settings.values)[broker])
+        return float(usage_ratios(self.outlook.likely, self.settings)[broker])
 
     def _next_id(self) -> str:
         return f"step-{len(self.steps) + 1:03d}"
@@ -138,7 +134,7 @@ class Steps:
         if not cut.executable or split.bundle in self.unloaded_by:
             return left_out
         state = divided(self._after_steps(), (split,)).state
-        for move in child_moves(state, self.settings.values, placement, split, request.seed):
+        for move in child_moves(state, self.settings, placement, split, request.seed):
             option = EXCLUDED if excluded_by(move, state, request.limits) else budgets.over(move, state)
             if option is not None:
                 left_out[option] += 1
@@ -171,7 +167,7 @@ class Steps:
             (move.bundle if arrives else NO_ROW, move.source, move.destination)
             for move, arrives in zip(moves, arrive, strict=True)
         ]
-        self.outlook, ratios = self.outlook.along(self.origin, state.bundles, rows, self.settings.values)
+        self.outlook, ratios = self.outlook.along(self.origin, state.bundles, rows, self.settings)
         source, destination = ratios[:, 1]
         highest_source, highest_destination = np.fmax.reduce(ratios, axis=1)
         columns = (source, highest_source, destination, highest_destination)
@@ -224,7 +220,7 @@ class Steps:
         owner = self._owner(bundle)
         expect = self._expectation(state, bundle, owner, self._boundary_texts(bundle))
         grade = self.of_splits.grade(bundle, (owner,), near_tie=split.near_tie)
-        obstacle = why_split_not(state, self.settings.values, split)
+        obstacle = why_split_not(state, self.settings, split)
         if obstacle is None and bundle in self.unloaded_by and owner == int(state.bundles.owner[bundle]):
             obstacle = "an earlier step unloads the bundle without a destination, so its owner can't be known"
         after = [self.unloaded_by[bundle]] if bundle in self.unloaded_by else []

@@ -123,7 +123,9 @@ QUIET_TOO = ByItself(False, "Pulsar itself sheds no load.")
 @pytest.fixture
 def situation(state: ClusterState, settings: ResolvedSettings) -> Situation:
     """Figures differ by 2 points from one snapshot to the next."""
-    return replace(Situation.of(state, settings), noise=NoiseFloor(0.02, "history"))
+    found = Situation.of(state, settings)
+    vars(found).update(noise=NoiseFloor(0.02, "history"))
+    return found
 
 
 def test_without_traffic_there_is_nothing_to_balance_however_busy_a_broker_is(

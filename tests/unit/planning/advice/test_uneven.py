@@ -39,7 +39,8 @@ def uneven_sentence(
     hot: Sequence[HotTopic] = (),
     same_options: bool = False,
 ) -> str | None:
-    situation = replace(Situation.of(state, settings), noise=NoiseFloor(floor_ratio, "default"), hot=tuple(hot))
+    situation = Situation.of(state, settings)
+    vars(situation).update(noise=NoiseFloor(floor_ratio, "default"), hot=tuple(hot))
     found = uneven(situation, Verbs(plan_for, same_options=same_options), excluded)
     return None if found is None else found.sentence
 

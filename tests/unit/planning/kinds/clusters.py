@@ -10,6 +10,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPo
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds.goal import resolved_goal
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.plans.build_plan import build_plan
@@ -82,7 +83,7 @@ def planned(state: ClusterState, goal: Goal, *, follows_messages: bool = True, *
     history = _history(state) if follows_messages else []
     [(_, proposal)] = propose(request, state, SETTINGS.values, history)
     assert isinstance(proposal, Proposal)
-    return build_plan(state, SETTINGS, proposal, request, INPUTS, frozenset(), earlier=history)
+    return build_plan(Situation.of_fit(state, SETTINGS, history), proposal, request, INPUTS)
 
 
 def _history(state: ClusterState) -> list[ClusterState]:

@@ -10,6 +10,7 @@ from pulsar_advisor.model.configuration.resolved_settings import ResolvedSetting
 from pulsar_advisor.model.load.base_load import DEFAULT_RATIO
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.proposals.limits import Limits
@@ -169,7 +170,7 @@ def test_what_the_shedder_computed_is_in_the_plan_as_plain_figures(
 ) -> None:
     figures = {"mean_usage_ratio": 0.4, "moves": 3, "gap": float("nan"), "proven": True, "scores": {"a:8080": 1.0}}
     proposal = Proposal("ThresholdShedder", "LeastLongTermMessageRate", (), (), (), None, "nothing", figures)
-    plan = build_plan(state, settings, proposal, Request(), INPUTS, frozenset())
+    plan = build_plan(Situation.of_fit(state, settings), proposal, Request(), INPUTS)
     assert plan.decision.figures == {"mean_usage_ratio": 0.4, "moves": 3, "gap": None, "proven": "true"}
 
 
