@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import CPU, RESOURCES, Floats
+from pulsar_advisor.model.cluster.cluster_state import CPU, RESOURCES, Booleans, Floats
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, nowhere_clause, placed
 from pulsar_advisor.planning.kinds.room import Room
@@ -96,7 +96,7 @@ def _what_is_missing(room: Room, left: Sequence[int], answers_in: Callable[[Room
     if more is not None:
         named = ", if their isolation policies name it" if any(room.policy_names_brokers(row) for row in left) else ""
         yield f"{count(more, 'more broker')} like theirs would take them{named}"
-    elif _fits(room, _without_bundles(room), largest):
+    elif _fits(room, _without_bundles(room), largest).all():
         needs = f"{_up_to(room.share_at_most(largest))} of a broker"
         yield f"{room.state.bundle_name(largest)} alone needs {needs}: split it"
     else:
@@ -109,35 +109,29 @@ def _up_to(ratio: float) -> str:
 
 def _brokers_needed(room: Room, bundles: Sequence[int]) -> int | None:
     """How many empty brokers, like that of the first bundle, take these bundles; None if one bundle fits into none."""
-    most, brokers, topics = room.settings.load_balancer_broker_max_topics, [_without_bundles(room)], [0]
+    empty, most = _without_bundles(room), room.settings.load_balancer_broker_max_topics
+    usage, topics = empty.copy(), np.zeros(1, dtype=np.int64)
     for bundle in bundles:
         arriving, closed = room.arriving[bundle], int(room.state.bundles.topics[bundle])
-        number = next(
-            (
-                n
-                for n, usage in enumerate(brokers)
-                if topics[n] + closed <= most and _fits(room, usage + arriving, bundles[0])
-            ),
-            None,
-        )
-        if number is None:
-            number = len(brokers)
-            brokers.append(_without_bundles(room))
-            topics.append(0)
-            if not _fits(room, brokers[number] + arriving, bundles[0]):
+        has_room = np.flatnonzero(_fits(room, usage + arriving, bundles[0]) & (topics + closed <= most))
+        if not len(has_room):
+            if not _fits(room, empty + arriving, bundles[0]).any():
                 return None
-        brokers[number] = brokers[number] + arriving
+            usage, topics = np.concatenate((usage, empty)), np.append(topics, 0)
+        number = has_room[0] if len(has_room) else -1
+        usage[number] += arriving
         topics[number] += closed
-    return len(brokers)
+    return len(usage)
 
 
 def _without_bundles(room: Room) -> Floats:
-    """The likely usage of a broker without bundles, by resource."""
-    usage = np.zeros(len(RESOURCES))
-    usage[CPU] = float(np.median(room.base.likely))
+    """(1, 5): the likely usage of a broker without bundles."""
+    usage = np.zeros((1, len(RESOURCES)))
+    usage[:, CPU] = np.median(room.base.likely)
     return usage
 
 
-def _fits(room: Room, usage: Floats, bundle: int) -> bool:
-    """Whether a usage, by resource, of a broker like that of a bundle (a row) is within the ceiling."""
-    return bool(room.ratios(usage[None], [int(room.owner[bundle])])[0] <= room.ceiling.max())
+def _fits(room: Room, usage: Floats, bundle: int) -> Booleans:
+    """Whether each usage, by resource, of a broker like that of a bundle (a row) is within the ceiling."""
+    fits: Booleans = room.ratios(usage, room.owner[[bundle]]) <= room.ceiling.max()
+    return fits
