@@ -31,7 +31,7 @@ def propose(goal, room):
     return proposal(goal, room, [], {}, [], why_nothing="all is to stay")
 '''
 KIND_LINE = """    Kind(
-        name="hold", module="pulsar_advisor.planning.kinds.hold", summary="Leaves all as it is.", brokers="none"
+        name="hold", module="pulsar_advisor.planning.kinds.hold", summary="Leaves all as it is.", about="cluster"
     ),
 """
 VERB = '''"""The verb of the plan kind hold."""

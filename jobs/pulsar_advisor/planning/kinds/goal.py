@@ -14,14 +14,14 @@ from pulsar_advisor.planning.kinds.registry import plan_kind
 def check_goal(goal: Goal) -> None:
     """Raise `UsageError` for what the kind doesn't take, before anything is captured."""
     kind = plan_kind(goal.kind)
-    fits = {"none": not goal.brokers, "one": len(goal.brokers) == 1, "some": bool(goal.brokers)}
-    if not fits[kind.brokers]:
-        wanted = {"none": "no broker", "one": "exactly one broker", "some": "at least one broker"}
-        raise UsageError(f"{goal.kind} is about {wanted[kind.brokers]}; named: {some_of(goal.brokers) or 'none'}")
-    if bool(goal.bundles) != kind.of_bundles:
-        number = "at least one bundle" if kind.of_bundles else "no bundle"
+    of_bundles = kind.about == "bundles"
+    if not {"broker": len(goal.brokers) == 1, "brokers": bool(goal.brokers)}.get(kind.about, not goal.brokers):
+        wanted = {"broker": "exactly one broker", "brokers": "at least one broker"}.get(kind.about, "no broker")
+        raise UsageError(f"{goal.kind} is about {wanted}; named: {some_of(goal.brokers) or 'none'}")
+    if bool(goal.bundles) != of_bundles:
+        number = "at least one bundle" if of_bundles else "no bundle"
         raise UsageError(f"{goal.kind} is about {number}; named: {some_of(goal.bundles) or 'none'}")
-    if kind.of_bundles and len(goal.onto) != 1:
+    if of_bundles and len(goal.onto) != 1:
         raise UsageError(f"{goal.kind} is onto exactly one broker; named: {some_of(goal.onto) or 'none'}")
     if goal.target_ratio is not None and "to" not in kind.options:
         raise UsageError(f"{goal.kind} has no target usage: leave it out")

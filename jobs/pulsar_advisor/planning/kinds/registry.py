@@ -22,10 +22,8 @@ class Kind(Strategy):
 
     load_managers: tuple[str, ...] = ("modular", "extensible")
     first_release: str = ""
-    brokers: Literal["none", "one", "some"]
-    """How many brokers it is about."""
-    of_bundles: bool = False
-    """Whether it is about bundles, which one broker (`onto`) is to take."""
+    about: Literal["cluster", "broker", "brokers", "bundles"]
+    """What the operator names: nothing else, one broker, brokers, or bundles, which one broker (`onto`) is to take."""
     options: tuple[Literal["to", "onto", "ceiling"], ...] = ()
     """What else the operator may choose: the usage to reach, the brokers that take bundles, and what they may use."""
     in_order: bool = False
@@ -37,14 +35,14 @@ KINDS: Final = (
         name="drain",
         module="pulsar_advisor.planning.kinds.drain",
         summary="Moves every bundle off brokers that are to be stopped.",
-        brokers="some",
+        about="brokers",
         options=("onto", "ceiling"),
     ),
     Kind(
         name="roll",
         module="pulsar_advisor.planning.kinds.roll",
         summary="Drains brokers one after the other, each for its restart.",
-        brokers="some",
+        about="brokers",
         in_order=True,
         options=("ceiling",),
     ),
@@ -52,43 +50,42 @@ KINDS: Final = (
         name="relieve",
         module="pulsar_advisor.planning.kinds.relieve",
         summary="Brings one broker down to a usage and disturbs the fewest clients.",
-        brokers="one",
+        about="broker",
         options=("to", "onto", "ceiling"),
     ),
     Kind(
         name="fill",
         module="pulsar_advisor.planning.kinds.fill",
         summary="Gives new or idle brokers their share of the load.",
-        brokers="some",
+        about="brokers",
         options=("to",),
     ),
     Kind(
         name="balance",
         module="pulsar_advisor.planning.kinds.balance",
         summary="Brings every broker within a usage with the fewest bundles moved.",
-        brokers="none",
+        about="cluster",
         options=("to", "onto"),
     ),
     Kind(
         name="split",
         module="pulsar_advisor.planning.kinds.split",
         summary="Splits the bundles that keep a usage out of reach, and moves their parts.",
-        brokers="none",
+        about="cluster",
         options=("to", "onto"),
     ),
     Kind(
         name="conform",
         module="pulsar_advisor.planning.kinds.conform",
         summary="Moves bundles off brokers that their isolation policy or anti-affinity group forbids.",
-        brokers="none",
+        about="cluster",
         options=("ceiling",),
     ),
     Kind(
         name="move",
         module="pulsar_advisor.planning.kinds.move",
         summary="Sends the bundles that it names to one broker.",
-        brokers="none",
-        of_bundles=True,
+        about="bundles",
         options=("onto", "ceiling"),
     ),
 )
