@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
@@ -100,6 +100,7 @@ def test_a_broker_that_has_nothing_to_move_keeps_the_target_out_of_reach() -> No
     sizes=st.lists(st.lists(st.integers(1, 30), max_size=3), min_size=2, max_size=3),
     target=st.integers(20, 80),
 )
+@example(sizes=[[2], [7, 7, 7], [11, 11]], target=20)
 @examples(50)
 def test_no_choice_of_bundles_of_busy_brokers_is_smaller(sizes: list[list[int]], target: int) -> None:
     plan = planned(cluster({f"b{n}": own for n, own in enumerate(sizes)}), Goal("balance", (), target / 100))
@@ -119,8 +120,8 @@ def test_no_choice_of_bundles_of_busy_brokers_is_smaller(sizes: list[list[int]],
             number = sum(to >= 0 for to in chosen)
             best = number if best is None else min(best, number)
     highest = plan.predicted.after.maximum_ratio or 0.0
-    if best is None:
-        assert plan.decision.caveats
+    if best is None:  # unless a broker that gave takes something then
+        assert plan.decision.caveats or highest <= target / 100 + CLOSE
         return
     assert highest <= target / 100 + CLOSE
     assert len(executable(plan)) == best
