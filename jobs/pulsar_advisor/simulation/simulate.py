@@ -20,7 +20,7 @@ from pulsar_advisor.planning.plans.deciding import require_inputs
 from pulsar_advisor.planning.proposals.replay import replay
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.simulation.intervals import Intervals
-from pulsar_advisor.simulation.leader import NO_UNLOADS, Leader, Unloads
+from pulsar_advisor.simulation.leader import NO_UNLOADS, Leader, Memories, Unloads
 from pulsar_advisor.simulation.load import AS_IN_THE_SNAPSHOT, Load
 from pulsar_advisor.simulation.moment import Moment
 from pulsar_advisor.simulation.splits import can_be_judged, passes_due, splits_due
@@ -119,10 +119,19 @@ def simulate(
     Raises `AdvisorError` if a strategy can't judge the cluster.
     """
     require_inputs(shedder, placement, state)
-    base = base_load(state, earlier)
+    base, intervals, facts = base_load(state, earlier), Intervals.of(settings), placement_facts(state, settings)
+    if after is not None and after.division.splits:
+        facts = placement_facts(after.division.state, settings)
+    leader = Leader(shedder, placement, facts, seed)
+    memories = leader.first_memories(replay(shedders.load(shedder), earlier, state, settings))
 
     def evolved(base_cpu: Floats) -> Simulation:
-        return _evolved(shedder, placement, state, settings, base_cpu, cycles, load, seed, earlier, after, sheds)
+        now = Moment.of(state, base_cpu, settings, intervals, seed)
+        if after is not None:
+            now = now.divided(after.division) if after.division.splits else now
+            now = now.moved(Unloads(np.array([*after.moves], np.int32), np.array([*after.moves.values()], np.int32)))
+            now = now.advanced(settings, intervals)
+        return _evolved(state, now, leader, memories, cycles, load, sheds)
 
     likely = evolved(base.likely)
     if not both_ends:
@@ -132,32 +141,14 @@ def simulate(
 
 
 def _evolved(
-    shedder: str,
-    placement: str,
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    base_cpu: Floats,
-    cycles: int,
-    load: Load,
-    seed: int,
-    earlier: Sequence[ClusterState],
-    after: CarriedOut | None,
-    sheds: bool,
+    state: ClusterState, now: Moment, leader: Leader, memories: Memories, cycles: int, load: Load, sheds: bool
 ) -> Simulation:
-    """The cluster with these base loads."""
+    """The cluster of a snapshot's `state` from a moment on."""
+    settings = leader.settings
     intervals = Intervals.of(settings)
-    leader = Leader(shedder, placement, placement_facts(state, settings), seed)
-    memories = leader.first_memories(replay(shedders.load(shedder), earlier, state, settings))
-    now = Moment.of(state, base_cpu, settings, intervals, seed)
-    if after is not None:
-        if after.division.splits:
-            now = now.divided(after.division)
-            leader = replace(leader, facts=placement_facts(now.state, settings))
-        now = now.moved(Unloads(np.array([*after.moves], np.int32), np.array([*after.moves.values()], np.int32)))
-        now = now.advanced(settings, intervals)
     splits_happen, split_memory = can_be_judged(state, settings), SplitMemory()
-    settles_after = _quiet_cycles(shedder, state, settings, intervals, splits_happen)
-    draw = np.random.default_rng(seed)
+    settles_after = _quiet_cycles(leader.shedder, state, settings, intervals, splits_happen)
+    draw = np.random.default_rng(leader.seed)
     passed = [_cycle(0, now, settings)]
     met: dict[bytes, int] = {}
     quiet = 0

@@ -122,7 +122,19 @@ def trials(
         simulated = frozenset(item for item in change.items() if item[0] != SHEDDING_SWITCH), sheds
         if simulated not in found:
             try:
-                found[simulated] = _simulated(change, state, own, settings, earlier, seed, sheds)
+                seen, *seen_earlier = (with_what_if(moment, own, settings, change) for moment in (state, *earlier))
+                found[simulated] = _ending(
+                    simulate(
+                        *configured_of(state.load_manager, settings),
+                        seen,
+                        settings,
+                        cycles=CYCLES,
+                        seed=seed,
+                        earlier=seen_earlier,
+                        sheds=sheds,
+                        both_ends=_at_both_ends(state),
+                    )
+                )
             except AdvisorError as error:
                 found[simulated] = error
         return found[simulated]
@@ -149,30 +161,6 @@ def trials(
         )
 
     return tuple(map(trial, tried))
-
-
-def _simulated(
-    change: Mapping[str, str],
-    state: ClusterState,
-    own: LoadBalancerSettings,
-    settings: LoadBalancerSettings,
-    earlier: Sequence[ClusterState],
-    seed: int,
-    sheds: bool,
-) -> Ending:
-    seen, *seen_earlier = (with_what_if(moment, own, settings, change) for moment in (state, *earlier))
-    strategies = configured_of(state.load_manager, settings)
-    found = simulate(
-        *strategies,
-        seen,
-        settings,
-        cycles=CYCLES,
-        seed=seed,
-        earlier=seen_earlier,
-        sheds=sheds,
-        both_ends=_at_both_ends(state),
-    )
-    return _ending(found)
 
 
 def _at_both_ends(state: ClusterState) -> bool:
