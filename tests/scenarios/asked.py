@@ -194,7 +194,7 @@ class Asked:
     def alone(self) -> Simulation | AdvisorError:
         """The cluster under its own strategies, for an hour."""
         try:
-            return left_alone(self.fit, self.values, self.own, seed=0, earlier=self.earlier)
+            return left_alone(self.situation, 0)
         except AdvisorError as error:
             return error
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.model.configuration.defaults import takes_effect_at_once
-from pulsar_advisor.planning.advice.compare import Cost
 from pulsar_advisor.planning.advice.options import Balancing
 from pulsar_advisor.recommendation.endings import ending, may
 from pulsar_advisor.simulation.scores import Ending
@@ -34,17 +33,7 @@ def _balancing(wanted: Mapping[str, str], switched_off_by: Sequence[str], score:
         ends=ending(score) + (f", but may {otherwise}" if otherwise else ""),
         settles=score.ended == "settled",
         first_maximum_ratio=score.first_usage_maximum_ratio,
-        maximum_ratio=score.last_usage_maximum_ratio,
-        highest_maximum_ratio=score.highest_maximum_ratio,
-        standard_deviation_ratio=score.last_usage_standard_deviation_ratio,
-        cost=Cost(
-            unloads=score.unloads,
-            splits=score.splits,
-            topics=score.topics,
-            producers=score.producers,
-            consumers=score.consumers,
-            moved_throughput_bytes_per_s=score.moved_throughput_bytes_per_s,
-        ),
+        merit=score.merit,
         condition="the load stays as it is" + (f", and {_takes_effect(change, release)}" if change else ""),
     )
 

@@ -12,7 +12,6 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
-from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 from pulsar_advisor.planning.requests.what_if import Resolve
 from pulsar_advisor.planning.usage.scalable_topics import not_simulated
 from pulsar_advisor.simulation.foresight import CYCLES, acting, after_plan, left_alone
@@ -48,28 +47,22 @@ class LeftAlone:
         set_aside_by: tuple[str, ...],
     ) -> LeftAlone:
         """Simulate the fit part as it is and with each of these changes; the fields say the rest."""
-        fit, settings, earlier = situation.fit, situation.settings.values, situation.earlier
         own: Simulation | AdvisorError
         try:
-            own = left_alone(fit, settings, configured_of(fit.load_manager, settings), seed=seed, earlier=earlier)
+            own = left_alone(situation, seed)
         except AdvisorError as error:
             own = error
-        tried = trials(changes, fit, resolve, earlier, seed, own)
+        tried = trials(changes, situation.fit, resolve, situation.earlier, seed, own)
         return cls(situation, own, tried, published, set_aside_by, seed)
-
-    @property
-    def configured(self) -> Configured:
-        """The cluster's own strategies."""
-        return configured_of(self.situation.state.load_manager, self.situation.settings.values)
 
     def foresight(self, plan: Plan | None) -> Foresight:
         """What happens next under the cluster's own strategies, by themselves and after the advised plan."""
-        fit, settings = self.situation.fit, self.situation.settings.values
-        own, off = self.configured, shedding_switched_off_by(settings)
+        own, settings = self.situation.configured, self.situation.settings.values
+        off = shedding_switched_off_by(settings)
         try:
             if isinstance(self.own, AdvisorError):
                 raise self.own
-            undone = None if plan is None else after_plan(fit, settings, own, plan, self.situation.earlier)
+            undone = None if plan is None else after_plan(self.situation, plan)
         except AdvisorError as error:
             return Foresight(cycles=CYCLES, own=None, acting=(), plan=None, error=str(error), switched_off_by=off)
         scores = cycle_scores(self.own)

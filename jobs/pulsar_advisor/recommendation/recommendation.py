@@ -8,13 +8,10 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from pulsar_advisor.documents.recommendation import Advice, Combination, Foresight, Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.strategy.entry import combination
@@ -34,6 +31,7 @@ from pulsar_advisor.planning.advice.headline import (
     highest_on_the_way,
     none_judged,
     unadvised_sentence,
+    unjudged_sentence,
 )
 from pulsar_advisor.planning.advice.options import Option, ranked_options
 from pulsar_advisor.planning.advice.situation import Situation
@@ -85,18 +83,19 @@ def recommendation(
         sentence = goal_sentence(of_goal, floor_ratio)
     elif advised_plan is not None:
         sentence = advised_sentence(advised_plan, by_itself(foresight), floor_ratio, chosen.about_busiest)
+    elif not is_judged:
+        sentence = unjudged_sentence(scores, refused)
     else:
         sentence = unadvised_sentence(
             situation,
             scores,
             by_itself(foresight),
-            refused,
             chosen.about_busiest,
             limited=request.limits.are_given,
             overloading=chosen.overloading,
             warned=any(one.severity == "warning" and one.sentence not in said_first for one in found),
         )
-    ranked = ranked_by_effect(planned, alone.configured, floor_ratio)
+    ranked = ranked_by_effect(planned, situation.configured, floor_ratio)
     keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))
     return Recommendation(
         cluster=state.cluster,
@@ -160,22 +159,13 @@ def _chosen(
     """
     if request.goal is not None:
         return _Choice(next((row for row in scores if row.steps), None))
-    situation, settings = alone.situation, alone.situation.settings
-    floor_ratio = situation.noise.ratio
+    situation, floor_ratio = alone.situation, alone.situation.noise.ratio
     overloading = _overloading(scores, plan_in, floor_ratio)
     offered = [row for row in scores if not (row.plan in overloading or _splits_in_vain(row, situation, plan_in))]
-    options_with = partial(
-        ranked_options,
-        offered,
-        alone.configured,
-        balancing(foresight, alone.tried, settings.release),
-        floor_ratio,
-        _spread(situation.settled, settings),
-        settings.values.overloaded_ratio,
-        limited=request.limits.are_given,
-    )
+    by_pulsar = balancing(foresight, alone.tried, situation.settings.release)
+    options_with = partial(ranked_options, situation, offered, by_pulsar, limited=request.limits.are_given)
     options = options_with()
-    best = advise(offered, alone.configured, floor_ratio)
+    best = advise(offered, situation.configured, floor_ratio)
     waits = bool(options) and options[0].kind == "own_balancer"
     advised = None if best is not None and not best.unloads and waits else best
     if advised is None and not is_judged:
@@ -255,19 +245,12 @@ def _findings(
     verbs: Verbs,
 ) -> tuple[Finding, ...]:
     """Findings from the plans of the cluster's own strategies (from all if there are none), and the advised plan."""
-    own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned
+    own = [row for row in planned if (row.shedder, row.placement) == alone.situation.configured] or planned
     splitter = decider_of(alone.situation.state.load_manager).name
     others = [row for row in planned if row not in own and (row == advised or row.shedder == splitter)]
     plans = [plan_in(str(row.plan)) for row in (*own, *others)]
     advised_plan = None if advised is None else plan_in(str(advised.plan))
     return findings(alone.situation, plans, judged, verbs, advised_plan)
-
-
-def _spread(state: ClusterState, settings: ResolvedSettings) -> tuple[float, float] | None:
-    """The highest usage of the available brokers and its standard deviation; None without a broker."""
-    ratios = usage_ratios(state.brokers, settings.values)[state.brokers.available]
-    known = ratios[np.isfinite(ratios)]
-    return (float(known.max()), float(known.std())) if len(known) else None
 
 
 def _dominated_by(row: Score, ranked: Sequence[Score], floor_ratio: float) -> str | None:

@@ -36,7 +36,7 @@ from pulsar_advisor.reporting.provenance import Fact, provenance
 from pulsar_advisor.reporting.steps import StepList, step_lists
 from pulsar_advisor.reporting.trust import Trust, trust_of
 from pulsar_advisor.reporting.upgrade import UpgradeSection, upgrade_section
-from pulsar_advisor.reporting.verdict import Verdict, verdict_of
+from pulsar_advisor.reporting.verdict import Reader, Verdict, verdict_of
 from pulsar_advisor.reporting.whats_next import WhatsNext, whats_next
 
 _OVERRIDES: Final = ("what-if", "dynamic")
@@ -114,21 +114,18 @@ def build_page(
     outcomes: pa.Table,
     settings: Mapping[str, PlannedSetting],
     *,
-    root_url: str,
+    reader: Reader,
     tool_version: str,
     ledger_head: str | None,
-    why_not_again: str,
     drift: tuple[str, ...] | None = None,
     lint: Sequence[LintFinding],
     takes_s: TakesS | None = None,
     upgrade: UpgradePreview | None = None,
-    dag: str | None,
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 
-    `why_not_again` says why its plan can't be approved again. `plan` is that of `shown_combination`;
-    `root_url` is the root for the commands; `dag` is what readers in Airflow use instead. The same inputs give the same
-    page. Raises `StorageError` if the plan is not the advised one.
+    `plan` is that of `shown_combination`. The same inputs give the same page. Raises `StorageError` if the plan is not
+    the advised one.
     """
     advised = _advised(recommendation.advice.digest, plan)
     configured = own_combination(state, settings)
@@ -145,7 +142,7 @@ def build_page(
         pulsar_version=state.pulsar_version or "of an unknown release",
         load_manager=state.load_manager,
         view=state.view,
-        verdict=verdict_of(advised, reference, recommendation, trust, root_url, dag, why_not_again),
+        verdict=verdict_of(advised, reference, recommendation, trust, reader),
         findings=tuple(sorted(recommendation.findings, key=lambda finding: finding.severity != "warning")),
         brokers=broker_table(
             rows, reference, thresholds_of(reference, settings) if reference else (), is_advised=advised is not None

@@ -76,20 +76,22 @@ class Verdict:
     commands: tuple[Command, ...]
 
 
-def verdict_of(
-    advised: Plan | None,
-    reference: Plan | None,
-    recommendation: Recommendation,
-    trust: Trust,
-    root_url: str,
-    dag: str | None,
-    why_not_again: str,
-) -> Verdict:
-    """The verdict on a recommendation; `reference` is the plan whose wording is used if none is advised.
+@dataclass(frozen=True)
+class Reader:
+    """Where a report is read, and what can be done about its plan there."""
 
-    `dag` is the Airflow DAG that carries plans out, if the report is for its readers; `why_not_again` says why
-    the plan can't be approved again; empty if it can.
-    """
+    root_url: str
+    """The root, for commands."""
+    dag: str | None = None
+    """The Airflow DAG that carries plans out, in place of commands; None for a shell."""
+    why_not_again: str = ""
+    """Why the plan can't be approved again; empty if it can."""
+
+
+def verdict_of(
+    advised: Plan | None, reference: Plan | None, recommendation: Recommendation, trust: Trust, reader: Reader
+) -> Verdict:
+    """The verdict on a recommendation; `reference` is the plan whose wording is used if none is advised."""
     plan = advised or reference
     steps = plan.steps if plan else ()
     executable = [step for step in steps if step.executable]
@@ -99,12 +101,12 @@ def verdict_of(
     needed = needed_consents(acting) if acting else ()
     grades = Counter(step.confidence for step in executable) if acting else Counter()
     commands: tuple[Command, ...] = ()
-    if acting is not None and why_not_again:
-        commands = _afterwards(acting, why_not_again, root_url, dag)
-    elif acting is not None and dag:
-        commands = _in_airflow(acting, dag, needed)
+    if acting is not None and reader.why_not_again:
+        commands = _afterwards(acting, reader)
+    elif acting is not None and reader.dag:
+        commands = _in_airflow(acting, reader.dag, needed)
     elif acting is not None:
-        commands = _commands(acting, root_url, recommendation.proposer)
+        commands = _commands(acting, reader.root_url, recommendation.proposer)
     return Verdict(
         kind=kind,
         headline=_headline(kind, plan, obstacles, recommendation, trust),
@@ -188,13 +190,13 @@ def _headline(
     return f"Nothing can be done: {plan.shedder} would {' and '.join(wishes)}, but {sentence(reason)}"
 
 
-def _afterwards(plan: Plan, why_not_again: str, root_url: str, dag: str | None) -> tuple[Command, ...]:
+def _afterwards(plan: Plan, reader: Reader) -> tuple[Command, ...]:
     """The commands that remain for a plan that can't be approved again."""
-    what = f"This plan {why_not_again}"
-    if dag:
+    what = f"This plan {reader.why_not_again}"
+    if reader.dag:
         return (Command(f"{what}. Its page shows what happened", ()),)
     verb = ("pulsar-advisor", "runs", short(digest_of(plan)))
-    return (_place(plan, root_url), Command(f"{what}. To see what happened", (shlex.join(verb),)))
+    return (_place(plan, reader.root_url), Command(f"{what}. To see what happened", (shlex.join(verb),)))
 
 
 def _place(plan: Plan, root_url: str) -> Command:

@@ -9,10 +9,9 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.decision import Split
-from pulsar_advisor.planning.proposals.configured import Configured
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.simulation.scores import CycleScore, Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import CarriedOut, Simulation, simulate
 from pulsar_advisor.splitting.division import divided
@@ -49,36 +48,23 @@ class Undone(Ending):
     """The first cycle that moves one of them."""
 
 
-def left_alone(
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    own: Configured,
-    *,
-    seed: int,
-    earlier: Sequence[ClusterState] = (),
-) -> Simulation:
+def left_alone(situation: Situation, seed: int, after: CarriedOut | None = None) -> Simulation:
     """The cluster under its own strategies, at both ends of the base load too. Raises `AdvisorError` as `simulate`."""
-    return simulate(*own, state, settings, cycles=CYCLES, seed=seed, earlier=earlier, both_ends=True)
+    state, settings, earlier = situation.fit, situation.settings.values, situation.earlier
+    return simulate(
+        *situation.configured, state, settings, cycles=CYCLES, seed=seed, earlier=earlier, after=after, both_ends=True
+    )
 
 
-def after_plan(
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    own: Configured,
-    plan: Plan,
-    earlier: Sequence[ClusterState] = (),
-) -> Undone | None:
+def after_plan(situation: Situation, plan: Plan) -> Undone | None:
     """The cluster under its own strategies once a plan was carried out, with the plan's seed.
 
     None for a plan that moves no bundle to a broker of its choice. Raises `AdvisorError` as `simulate`.
     """
-    carried_out = planned(state, plan)
+    carried_out = planned(situation.fit, plan)
     if not carried_out.moves:
         return None
-    after = simulate(
-        *own, state, settings, cycles=CYCLES, seed=plan.seed, earlier=earlier, after=carried_out, both_ends=True
-    )
-    return _interference(after, carried_out)
+    return _interference(left_alone(situation, plan.seed, carried_out), carried_out)
 
 
 def acting(alone: Simulation, scores: Sequence[CycleScore]) -> tuple[CycleSeen, ...]:

@@ -9,6 +9,7 @@ from typing import Final, Literal, Self
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, throughput_bytes_per_s
+from pulsar_advisor.planning.advice.compare import Cost, Merit
 from pulsar_advisor.simulation.simulate import Cycle, Ended, Simulation
 
 ENDINGS: Final[tuple[Ended, ...]] = ("settled", "unfinished", "repeats")
@@ -150,6 +151,15 @@ class Ending:
     def worst(self) -> Ended:
         """How it ends at the worst of what is known of the base loads."""
         return self.worst_ended or self.ended
+
+    @property
+    def merit(self) -> Merit:
+        """What it is worth."""
+        cost = Cost(
+            self.unloads, self.splits, self.topics, self.producers, self.consumers, self.moved_throughput_bytes_per_s
+        )
+        reached = (self.last_usage_maximum_ratio, self.highest_maximum_ratio, self.last_usage_standard_deviation_ratio)
+        return Merit(*reached, cost)
 
     @property
     def maximum_range_ratio(self) -> tuple[float, float]:

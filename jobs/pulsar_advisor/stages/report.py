@@ -22,6 +22,7 @@ from pulsar_advisor.quality.history import quality_history, started_failing
 from pulsar_advisor.reporting.combinations import shown_combination
 from pulsar_advisor.reporting.forms import Form, rendered
 from pulsar_advisor.reporting.page import ReportPage, build_page
+from pulsar_advisor.reporting.verdict import Reader
 from pulsar_advisor.splitting.registry import SPLIT_DECIDERS
 from pulsar_advisor.stages.upgrade import preview_if_any
 from pulsar_advisor.storage.files import write_chunks, write_output
@@ -75,15 +76,13 @@ def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: s
         validation,
         outcomes_of(root, snapshot, _plans_by_shedder(recommendation)),
         settings,
-        root_url=str(root.location),
+        reader=Reader(str(root.location), dag, why_not_again),
         tool_version=running_release(),
         ledger_head=head,
-        why_not_again=why_not_again,
         drift=drift_since_the_last_good_snapshot(root, snapshot),
         lint=judge(lint_case(root, state, inputs)),
         takes_s=DEFAULT_THROTTLE.takes_s,
         upgrade=preview_if_any(root, snapshot, recommendation.manifest_sha256),
-        dag=dag,
     )
 
 

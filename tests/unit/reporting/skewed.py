@@ -20,8 +20,6 @@ from pulsar_advisor.model.cluster.bundle_range import format_range
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
-from pulsar_advisor.model.load.base_load import base_load
-from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, PlannedSetting
 from pulsar_advisor.model.plans.sealed import digest_of, file_name
 from pulsar_advisor.model.strategy.decision import Split
@@ -34,13 +32,12 @@ from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.plans.planned_settings import planned_settings
-from pulsar_advisor.planning.proposals.configured import Configured
 from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.usage.lower_bound import lowest_usage
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 from pulsar_advisor.reporting.combinations import shown_combination
 from pulsar_advisor.reporting.page import ReportPage, build_page
+from pulsar_advisor.reporting.verdict import Reader
 from pulsar_advisor.tables.outcomes import SCHEMA
 from states import QUARTERS, WHOLE, BrokerRow, BundleRow, cluster_state
 
@@ -188,17 +185,11 @@ def recommendation_of(
     state = state or skewed_state()
     scores = [score(plan, state, file=file_name(plan, digest_of(plan)), digest=digest_of(plan)) for plan in plans]
     scores += [no_score(shedder, "LeastLongTermMessageRate", error) for shedder, error in (errors or {}).items()]
-    own = Configured("ThresholdShedder", "LeastLongTermMessageRate")
-    advised = advise(scores, own)
-    settings = skewed_settings().values
-    ratios = usage_ratios(state.brokers, settings)
-    now = (float(ratios.max()), float(ratios.std()))
-    overloaded = settings.overloaded_ratio
-    lowest = lowest_usage(state, settings, base_load(state).likely)
-    options = ranked_options(scores, own, [], DEFAULT_RATIO, now, overloaded)
+    situation = Situation.of(state, skewed_settings())
+    advised = advise(scores, situation.configured)
     plan, nothing_either = _advised_of(plans, advised), ByItself(False, "Pulsar itself does nothing either.")
     if plan is None:
-        sentence = unadvised_sentence(Situation.of(state, skewed_settings()), scores, nothing_either)
+        sentence = unadvised_sentence(situation, scores, nothing_either)
     else:
         sentence = advised_sentence(plan, nothing_either, DEFAULT_RATIO, None)
     return Recommendation(
@@ -213,8 +204,8 @@ def recommendation_of(
             sentence=sentence,
         ),
         findings=tuple(Finding(severity, sentence) for severity, sentence in findings),
-        lowest_maximum_ratio=None if lowest is None else lowest.by_bundles,
-        options=options,
+        lowest_maximum_ratio=None if situation.lowest is None else situation.lowest.by_bundles,
+        options=ranked_options(situation, scores, []),
         coverage=Coverage(judged_ratio=0.987, excluded_namespaces=("public/broken",), excluded_bundles=2),
     )
 
@@ -355,12 +346,10 @@ class Inputs:
             self.validation,
             pa.Table.from_pylist(self.outcomes, SCHEMA),
             self.settings,
-            root_url=root_url,
+            reader=Reader(root_url, dag, why_not_again),
             tool_version="0.1.0",
             ledger_head=ledger_head,
-            why_not_again=why_not_again,
             lint=self.lint,
-            dag=dag,
         )
 
 

@@ -24,12 +24,18 @@ from unit.splitting.busy_cluster import busy
 HOT = cluster({"a": [20.0, 20.0, 20.0, 20.0, 12.0], "b": [4.0, 4.0], "c": [4.0, 4.0]})
 MINIMAL = ("MinimalMoveShedder", "LeastLongTermMessageRate")
 OWN = Configured("OverloadShedder", "LeastLongTermMessageRate")
-SETTINGS = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
+
+
+def situation(state: ClusterState = HOT, **what_if: str) -> Situation:
+    """A cluster whose own shedder is OverloadShedder."""
+    found = Situation.of_fit(state, resolve_settings("4.0.8", what_if={**EVERY_LOAD_COUNTS, **what_if}))
+    vars(found).update(configured=OWN)
+    return found
 
 
 def hot_left_alone() -> tuple[Ending, tuple[CycleSeen, ...]]:
     """How the hot cluster ends by itself, and the cycles in which something happens until then."""
-    alone = left_alone(HOT, SETTINGS, OWN, seed=0)
+    alone = left_alone(situation(), 0)
     scores = cycle_scores(alone)
     return simulation_score(alone, scores), acting(alone, scores)
 
@@ -45,7 +51,7 @@ def proposed_plan(state: ClusterState, shedder: str, placement: str, **what_if: 
 def test_a_balanced_cluster_is_left_alone_after_the_plan() -> None:
     plan = proposed_plan(HOT, *MINIMAL)
     own, _ = hot_left_alone()
-    undone = after_plan(HOT, SETTINGS, OWN, plan)
+    undone = after_plan(situation(), plan)
     assert own.unloads > 0
     assert undone is not None
     assert (undone.plan_bundles, undone.moved_again) == (len(planned(HOT, plan).moves), 0)
@@ -57,10 +63,7 @@ def test_a_balancer_that_wants_it_otherwise_undoes_the_plan() -> None:
     plan = proposed_plan(
         HOT, "OverloadShedder", "LeastLongTermMessageRate", loadBalancerBrokerOverloadedThresholdPercentage="30"
     )
-    settings = resolve_settings(
-        "4.0.8", what_if={**EVERY_LOAD_COUNTS, "loadBalancerBrokerOverloadedThresholdPercentage": "40"}
-    ).values
-    undone = after_plan(HOT, settings, OWN, plan)
+    undone = after_plan(situation(loadBalancerBrokerOverloadedThresholdPercentage="40"), plan)
     assert undone is not None
     assert undone.moved_again > 0
     assert undone.first_cycle is not None
@@ -103,7 +106,7 @@ def test_what_becomes_of_the_children_of_a_planned_split() -> None:
         "t/hot/0x00000000_0x20000000",
         "t/hot/0x20000000_0x40000000",
     ]
-    found = after_plan(state, SETTINGS, OWN, plan)
+    found = after_plan(situation(state), plan)
     assert found is not None
     assert (found.plan_bundles, found.moved_again) == (2, 0)
     assert found.first_usage_maximum_ratio < 0.8

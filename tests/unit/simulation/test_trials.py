@@ -11,7 +11,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.simulation.foresight import left_alone
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation, simulate
@@ -24,6 +24,10 @@ LOWER_BOUNDARY = {"lowerBoundarySheddingEnabled": "true"}
 
 def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
     return resolve_settings("4.0.8", what_if={**EVERY_LOAD_COUNTS, **what_if}).values
+
+
+def idle_broker(what_if: Mapping[str, str] = {}) -> Situation:
+    return Situation.of_fit(IDLE_BROKER, resolve_settings("4.0.8", what_if={**EVERY_LOAD_COUNTS, **what_if}))
 
 
 def test_a_change_is_simulated_with_the_strategies_it_configures() -> None:
@@ -139,18 +143,19 @@ def test_that_less_counts_as_usage_relieves_no_broker() -> None:
 
 def test_what_was_found_of_the_cluster_left_alone_is_not_simulated_again(monkeypatch: pytest.MonkeyPatch) -> None:
     own = resolve({})
-    alone = left_alone(IDLE_BROKER, own, configured_of(IDLE_BROKER.load_manager, own), seed=0)
+    alone = left_alone(idle_broker(), 0)
     without = trials([LOWER_BOUNDARY], IDLE_BROKER, resolve)
     monkeypatch.setattr("pulsar_advisor.simulation.trials.simulate", changed_only(own))
     assert trials([LOWER_BOUNDARY], IDLE_BROKER, resolve, alone=alone) == without
 
 
 def test_with_the_switch_alone_a_cluster_evolves_as_found_of_it_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def switched_off(what_if: Mapping[str, str]) -> LoadBalancerSettings:
-        return resolve({**LOWER_BOUNDARY, "loadBalancerSheddingEnabled": "false", **what_if})
+    off = {**LOWER_BOUNDARY, "loadBalancerSheddingEnabled": "false"}
 
-    own, switch = switched_off({}), {"loadBalancerSheddingEnabled": "true"}
-    alone = left_alone(IDLE_BROKER, own, configured_of(IDLE_BROKER.load_manager, own), seed=0)
+    def switched_off(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+        return resolve({**off, **what_if})
+
+    switch, alone = {"loadBalancerSheddingEnabled": "true"}, left_alone(idle_broker(off), 0)
     without = trials([switch], IDLE_BROKER, switched_off)
     simulated: list[bool] = []
 

@@ -96,12 +96,7 @@ class Score:
     def cost(self) -> Cost:
         """What it disturbs."""
         return Cost(
-            self.unloads,
-            self.splits,
-            self.topics,
-            self.producers,
-            self.consumers,
-            self.moved_throughput_bytes_per_s,
+            self.unloads, self.splits, self.topics, self.producers, self.consumers, self.moved_throughput_bytes_per_s
         )
 
     @property

@@ -37,26 +37,28 @@ def advised_sentence(plan: Plan, by_itself: ByItself, floor_ratio: float, uneven
     return _one_text(uneven, sentence, by_itself.sentence if by_itself.acts else None)
 
 
+def unjudged_sentence(scores: Sequence[Score], refusals: Sequence[Refusal]) -> str:
+    """Why no combination could be judged."""
+    lack = f"{refusals[0].missing} is missing ({refusals[0].reason})" if refusals else str(scores[0].error)
+    return f"No unload can be judged: {lack.removesuffix('.')}."
+
+
 def unadvised_sentence(
     situation: Situation,
     scores: Sequence[Score],
     by_itself: ByItself,
-    refusals: Sequence[Refusal] = (),
     uneven: str | None = None,
     *,
     limited: bool = False,
     warned: bool = False,
     overloading: str = "",
 ) -> str:
-    """Why no plan is advised, and what Pulsar does `by_itself`.
+    """Why no plan is advised though some combination could be judged, and what Pulsar does `by_itself`.
 
     `uneven` says what else can be done about a broker that is too busy; `limited`: the operator's limits may leave
     steps out; `warned`: a finding says that something else is wrong or should be done; `overloading`: which broker a
     worthwhile plan takes above what it has on the way, and how far, so that it isn't advised.
     """
-    if none_judged(scores, refusals):
-        lack = f"{refusals[0].missing} is missing ({refusals[0].reason})" if refusals else str(scores[0].error)
-        return f"No unload can be judged: {lack.removesuffix('.')}."
     if not situation.state.brokers.traffic.any():
         return "There is no load to balance: no broker reports any message, so no usage comes from bundles."
     why = _why_nothing(situation, scores, overloading)

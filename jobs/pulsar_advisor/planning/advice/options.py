@@ -17,6 +17,7 @@ from pulsar_advisor.planning.advice.compare import (
     is_worthwhile,
     ranked_by_effect,
 )
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.proposals.configured import Configured
 
 OptionKind = Literal["move", "split", "setting", "own_balancer", "nothing"]
@@ -64,47 +65,35 @@ class Balancing:
     settles: bool
     first_maximum_ratio: float
     """The busiest broker's usage as its simulation begins."""
-    maximum_ratio: float
-    standard_deviation_ratio: float
-    cost: Cost
+    merit: Merit
     condition: str
-    highest_maximum_ratio: float | None = None
-    """At the worse end of the base loads; None where only the likely ones were simulated."""
 
     @property
     def gain_ratio(self) -> float:
         """By how much the busiest broker's usage falls."""
-        return self.first_maximum_ratio - self.maximum_ratio
-
-    @property
-    def merit(self) -> Merit:
-        """What speaks for it."""
-        return Merit(self.maximum_ratio, self.highest_maximum_ratio, self.standard_deviation_ratio, self.cost)
+        return self.first_maximum_ratio - self.merit.maximum_ratio
 
 
 def ranked_options(
+    situation: Situation,
     scores: Sequence[Score],
-    own: Configured,
     balancing: Sequence[Balancing],
-    floor_ratio: float,
-    now: tuple[float, float] | None,
-    overloaded_ratio: float,
     *,
     limited: bool = False,
     of_verb: Score | None = None,
 ) -> tuple[Option, ...]:
-    """At most four options, the best first.
+    """At most four options, the best first; none if no usage is known.
 
-    `now` is the highest usage and the standard deviation of the snapshot, None if unknown, and `overloaded_ratio` the
-    overload threshold; `limited`: the operator's limits may leave steps out of plans; `of_verb`: what a verb finds
-    where no plan lowers the busiest broker, with the command in the shedder's place.
+    `limited`: the operator's limits may leave steps out of plans; `of_verb`: what a verb finds where no plan lowers the
+    busiest broker, with the command in the shedder's place.
 
     First that, or what lowers the busiest broker by at least the noise floor: the best plan that moves, and one that
     also splits if it is better; then Pulsar's own balancer, unless a plan dominates it. Then the splits that Pulsar
     itself would make, which serve their own purpose, and last to do nothing.
     """
-    if now is None:
+    if situation.as_is is None:
         return ()
+    own, floor_ratio = situation.configured, situation.noise.ratio
     ranked = ranked_by_effect([row for row in scores if is_worthwhile(row, floor_ratio)], own, floor_ratio)
     plans: list[Score] = []
     for row in ranked:
@@ -123,19 +112,20 @@ def ranked_options(
     if not any(row.splits for row in plans):
         splitting = ranked_by_effect(filter(is_harmless_split, scores), own, floor_ratio)
         found += [_of_plan(row, [row], limited=limited) for row in splitting[:1]]
-    return (*found, _nothing(now, bool(helping or by_pulsar), floor_ratio, overloaded_ratio))
+    return (*found, _nothing(situation, situation.as_is, something_helps=bool(helping or by_pulsar)))
 
 
 def _best(tried: Sequence[Balancing], floor_ratio: float) -> Balancing | None:
     """The one that changes the fewest settings, then disturbs the least, of those that lower the busiest broker by the
     noise floor and are within that floor of the best; None without one."""
     worthwhile = [one for one in tried if one.gain_ratio >= max(floor_ratio, _LEAST_GAIN)]
-    lowest = min((one.maximum_ratio for one in worthwhile), default=0.0)
+    lowest = min((one.merit.maximum_ratio for one in worthwhile), default=0.0)
 
     def cost(one: Balancing) -> tuple[float, ...]:
-        return (len(one.change), one.cost.splits, one.cost.disturbed, one.cost.unloads, one.maximum_ratio)
+        disturbed = one.merit.cost
+        return (len(one.change), disturbed.splits, disturbed.disturbed, disturbed.unloads, one.merit.maximum_ratio)
 
-    return min((one for one in worthwhile if one.maximum_ratio <= lowest + floor_ratio), key=cost, default=None)
+    return min((one for one in worthwhile if one.merit.maximum_ratio <= lowest + floor_ratio), key=cost, default=None)
 
 
 def _is_alike(one: Score, other: Score) -> bool:
@@ -172,34 +162,28 @@ def _of_balancing(one: Balancing, own: Configured) -> Option:
     return Option(
         kind="setting" if one.change else "own_balancer",
         sentence=f"Set {values}: Pulsar's balancer {one.ends}" if values else f"Wait: {name} {one.ends}",
-        maximum_ratio=one.maximum_ratio,
-        standard_deviation_ratio=one.standard_deviation_ratio,
+        **vars(one.merit),
         gain_ratio=one.gain_ratio,
-        highest_maximum_ratio=one.highest_maximum_ratio,
-        cost=one.cost,
         confidence=None,
         condition=one.condition,
         change=dict(one.change),
     )
 
 
-def _nothing(now: tuple[float, float], something_helps: bool, floor_ratio: float, overloaded_ratio: float) -> Option:
-    highest, spread = now
-    if highest > overloaded_ratio:
+def _nothing(situation: Situation, as_is: Merit, *, something_helps: bool) -> Option:
+    overloaded_ratio = situation.settings.values.overloaded_ratio
+    if as_is.maximum_ratio > overloaded_ratio:
         why = f"clients can bear a broker above the overload threshold of {overloaded_ratio:.0%}"
     elif something_helps:
         why = "the busiest broker has room for the load to come"
     else:
-        fall = f"a fall of less than {points(floor_ratio)}"
+        fall = f"a fall of less than {points(situation.noise.ratio)}"
         why = f"{fall}, the difference between two snapshots, isn't worth a disturbance"
     return Option(
         kind="nothing",
         sentence="Do nothing",
-        maximum_ratio=highest,
-        standard_deviation_ratio=spread,
+        **vars(as_is),
         gain_ratio=0.0,
-        highest_maximum_ratio=highest,
-        cost=Cost(),
         confidence=None,
         condition=why,
     )

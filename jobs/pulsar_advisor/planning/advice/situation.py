@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
+import numpy as np
+
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load, with_usage_of_rates
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.planning.advice.ailments import Ailment, ailments
+from pulsar_advisor.planning.advice.compare import Cost, Merit
+from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.usage.hot_topics import HotTopic, hot_topics
 from pulsar_advisor.planning.usage.lower_bound import LowestUsage, lowest_usage
@@ -48,6 +53,19 @@ class Situation:
     def settled(self) -> ClusterState:
         """The fit part, with the usage that plans start from."""
         return with_usage_of_rates(self.fit, self.earlier, self.base)
+
+    @cached_property
+    def configured(self) -> Configured:
+        """The cluster's own strategies."""
+        return configured_of(self.fit.load_manager, self.settings.values)
+
+    @cached_property
+    def as_is(self) -> Merit | None:
+        """The usage of the available brokers if nothing is done; None if none is known."""
+        ratios = usage_ratios(self.settled.brokers, self.settings.values)[self.settled.brokers.available]
+        known = ratios[np.isfinite(ratios)]
+        highest = float(known.max(initial=0.0))
+        return Merit(highest, highest, float(known.std()), Cost()) if len(known) else None
 
     @cached_property
     def noise(self) -> NoiseFloor:

@@ -12,7 +12,14 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, StepPrediction
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.advice.compare import no_score
-from pulsar_advisor.planning.advice.headline import ByItself, advised_sentence, plan_sentence, unadvised_sentence
+from pulsar_advisor.planning.advice.headline import (
+    ByItself,
+    advised_sentence,
+    none_judged,
+    plan_sentence,
+    unadvised_sentence,
+    unjudged_sentence,
+)
 from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.proposals.fitness import refusals
 from pulsar_advisor.planning.proposals.proposal import Move
@@ -175,14 +182,15 @@ def test_where_nothing_shows_where_bundles_go_no_gain_is_denied(
     )
 
 
-def test_what_could_not_be_judged_is_said_and_not_taken_for_balance(situation: Situation) -> None:
+def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
     state = cluster_state([BrokerRow("a:8080")], [], missing={"isolation_policies": "isolation_policies: 500"})
     (lack,) = refusals("ThresholdShedder", "shedder", frozenset({"isolation_policies"}), state)
     refused = replace(QUIET, why_nothing=lack.sentence)
-    assert unadvised_sentence(situation, [refused], QUIET_TOO, [lack]) == (
+    assert none_judged([refused], [lack])
+    assert unjudged_sentence([refused], [lack]) == (
         "No unload can be judged: isolation_policies is missing (isolation_policies: 500)."
     )
-    assert unadvised_sentence(situation, [refused, QUIET], QUIET_TOO, [lack]).startswith("Do nothing")
+    assert not none_judged([refused, QUIET], [lack])
 
 
 def test_without_a_known_busiest_broker_only_the_steps_are_said(moving: Plan) -> None:
@@ -226,6 +234,7 @@ def test_a_split_whose_parts_move_comes_first(moving: Plan) -> None:
     assert "Then split" not in said
 
 
-def test_where_every_strategy_fails_nothing_is_said_of_the_figures(situation: Situation) -> None:
+def test_where_every_strategy_fails_nothing_is_said_of_the_figures() -> None:
     failed = no_score("Own", "AvgShedder", "there is no shedder 'Own'")
-    assert unadvised_sentence(situation, [failed], QUIET_TOO) == "No unload can be judged: there is no shedder 'Own'."
+    assert none_judged([failed], [])
+    assert unjudged_sentence([failed], []) == "No unload can be judged: there is no shedder 'Own'."
