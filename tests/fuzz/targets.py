@@ -116,7 +116,6 @@ def of_the_client(body: bytes) -> Iterator[Callable[[], object]]:
     yield lambda: client.active_brokers("c")
     yield client.leader
     yield lambda: client.owned_bundles("c", BROKER)
-    yield lambda: client.boundaries("a/b")
     yield lambda: client.failure_domains("c")
     yield client.tenants
     yield lambda: client.partitions("persistent://a/b/c")

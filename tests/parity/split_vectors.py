@@ -27,6 +27,7 @@ from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits, sessions
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
 from pulsar_advisor.splitting.simple_load_manager_impl import select as select_simple
 from pulsar_advisor.splitting.specified_positions_divide import forced_split_boundary
+from pulsar_advisor.splitting.verdicts import SplitOutcome
 from states import BrokerRow, BundleRow, cluster_state
 from vector_load import figures, settings_of
 
@@ -34,6 +35,14 @@ Json = Mapping[str, Any]
 ISOLATION = IsolationPolicy("p", ("t/n",), ("a",), (), 1, 100)
 Outcome = tuple[bool | None, object, object, str]
 """Passed (None: not applicable), expected, actual, note."""
+
+FAILURES = (
+    SplitOutcome.NARROW_RANGE,
+    SplitOutcome.BUNDLE_COUNT_UNKNOWN,
+    SplitOutcome.ALGORITHM_FAILS,
+    SplitOutcome.NO_SINGLE_BOUNDARY,
+)
+"""What increments the counter Failure/Unknown."""
 
 DESCRIPTIONS = frozenset({"note", "test_asserts", "asserted", "why"})
 """Keys of an expectation that describe a result in words."""
@@ -399,7 +408,7 @@ def _extensible_cycles(
                 boundaries=boundaries,
             ),
         )
-        failures += cycle.failures
+        failures += int(np.isin(cycle.verdicts.code, FAILURES).sum())
         hits = {name: int(count) for name, count in zip(names, cycle.hits, strict=True) if count}
         decisions = [
             {

@@ -52,10 +52,6 @@ class _Ownership(msgspec.Struct):
     is_active: bool = True
 
 
-class _Boundaries(msgspec.Struct):
-    boundaries: list[str]
-
-
 class Leader(msgspec.Struct, rename="camel"):
     """`LeaderBroker`, from a broker or the metadata store. Refuses one that names the leader by no broker's URL."""
 
@@ -99,7 +95,6 @@ LEADER: Final = msgspec.json.Decoder(Leader)
 _NAMES = msgspec.json.Decoder(list[str])
 _SETTINGS = msgspec.json.Decoder(dict[str, str | None])
 _OWNERSHIPS = msgspec.json.Decoder(dict[str, _Ownership])
-_BOUNDARIES = msgspec.json.Decoder(_Boundaries)
 _MIGRATION = msgspec.json.Decoder(Migration)
 _PARTITIONS = msgspec.json.Decoder(_Partitions)
 _DOMAINS = msgspec.json.Decoder(dict[str, FailureDomain])
@@ -208,10 +203,6 @@ class ReadClient:
     def policies(self, namespace: str) -> Document:
         """Policies of a namespace; their `bundles` are the effective ones."""
         return self._document(f"/admin/v2/namespaces/{escaped(namespace)}")
-
-    def boundaries(self, namespace: str) -> list[str]:
-        """Effective bundle boundaries of a namespace, as `0x%08x`, including both ends of the ring."""
-        return decode(self._document(f"/admin/v2/namespaces/{escaped(namespace)}/bundles"), _BOUNDARIES).boundaries
 
     def anti_affinity_group(self, namespace: str) -> str | None:
         """Anti-affinity group of a namespace, None if it has none."""

@@ -96,18 +96,8 @@ class Cycle:
     verdicts: Verdicts
     hits: Integers
     """Per row, after the cycle."""
-    failures: int
-    """How often the counter Failure/Unknown was incremented."""
     aborted: bool
     """Whether a boundary outside its bundle ended the cycle with an error."""
-
-
-_FAILURES: Final = (
-    SplitOutcome.NARROW_RANGE,
-    SplitOutcome.BUNDLE_COUNT_UNKNOWN,
-    SplitOutcome.ALGORITHM_FAILS,
-    SplitOutcome.NO_SINGLE_BOUNDARY,
-)
 
 
 def run_cycle(
@@ -161,8 +151,7 @@ def run_cycle(
         verdicts.record(not_reached, SplitOutcome.CYCLE_FAILS)
         verdicts.record(np.array([row for row, _, _ in splits], dtype=np.intp), SplitOutcome.CYCLE_FAILS)
         splits.clear()
-    failures = int(np.isin(verdicts.code, _FAILURES).sum())
-    return Cycle(tuple(splits), verdicts, hits_now, failures, aborted)
+    return Cycle(tuple(splits), verdicts, hits_now, aborted)
 
 
 class _Refusal(NamedTuple):
