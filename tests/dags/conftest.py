@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -198,7 +198,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, never_run_before: No
     monkeypatch.setattr("pulsar_advisor.stages.verify.settings_inputs", lambda _root, _snapshot: ("4.0.8", {}, {}))
     monkeypatch.setattr("pulsar_advisor.stages.verify.settle_s", lambda _settings: 0)
     hook = "airflow.providers.apache.spark.hooks.spark_submit.SparkSubmitHook.submit"
-    monkeypatch.setattr(hook, lambda self, application: stages.submit(self, application))
+    monkeypatch.setattr(hook, lambda self, application: stages.submit(self, application))  # noqa: PLW0108  # a method
     return stages
 
 
@@ -254,7 +254,7 @@ class Answer:
 
 
 @pytest.fixture
-def run_dag(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDag]:
+def run_dag(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> RunDag:
     """Run a whole DAG in this process; a request for approval is answered through the metadata database, as the API
     server does it. Gives the DAG run's state and each task's."""
     from airflow.dag_processing.dagbag import BundleDagBag, DagBag
@@ -292,7 +292,7 @@ def run_dag(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDag]
             responder.join()
         return str(dag_run.state), {ti.task_id: str(ti.state) for ti in dag_run.get_task_instances()}
 
-    yield run
+    return run
 
 
 def _respond_or_interrupt(dag_id: str, answer: Answer | None, done: threading.Event) -> None:

@@ -113,11 +113,11 @@ def _move(number: int, text: str, source: str, destination: str, bounds: tuple[s
 
 
 @pytest.fixture
-def ground(start_cluster: StartCluster, tmp_path: Path, release: str, manager: LoadManager) -> Iterator[Ground]:
+def ground(start_cluster: StartCluster, tmp_path: Path, release: str, manager: LoadManager) -> Ground:
     cluster = start_cluster(ClusterOptions(release=release, load_manager=manager, cpu_sensor=False))
     ranges = divide(cluster, NAMESPACE, BUNDLES)[:MOVES]
     topics = {text: topics_inside(NAMESPACE, text, 1)[0] for text in ranges}
-    yield Ground(cluster, topics, tmp_path)
+    return Ground(cluster, topics, tmp_path)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -61,13 +60,13 @@ def recorded(spark: SparkSession, folder: Path, name: str) -> Recorded:
 
 
 @pytest.fixture(scope="module")
-def extensible(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
-    yield recorded(spark, tmp_path_factory.mktemp("extensible"), "extensible")
+def extensible(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return recorded(spark, tmp_path_factory.mktemp("extensible"), "extensible")
 
 
 @pytest.fixture(scope="module")
-def simple(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
-    yield recorded(spark, tmp_path_factory.mktemp("simple"), "simple")
+def simple(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return recorded(spark, tmp_path_factory.mktemp("simple"), "simple")
 
 
 def exact_sums(lines: list[dict[str, Any]], by: str) -> dict[str, list[float]]:
@@ -177,7 +176,7 @@ def recorded_brokers() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def listened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+def listened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """The Extensible recording as if two brokers had been heard.
 
     Of the first one: two loads, top bundles and a channel. The second one withdrew its load.
@@ -206,7 +205,7 @@ def listened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
     }
     with_messages(root, SNAPSHOT, 0, surfaces)
     normalize(spark, root, SNAPSHOT)
-    yield Recorded(root, documents.validation())
+    return Recorded(root, documents.validation())
 
 
 def test_what_an_extensible_broker_told_is_the_leaders_view_of_it(listened: Recorded) -> None:

@@ -4,7 +4,7 @@ import json
 import random
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -456,14 +456,14 @@ def test_without_zookeeper_there_is_the_fresh_view_only(admin_api_only: Normaliz
 
 
 @pytest.fixture(scope="module")
-def real(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterState]:
+def real(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ClusterState:
     root = Root(str(tmp_path_factory.mktemp("real")), "sample")
     folder = Path(str(root.folder("raw", "20261121T110437Z")))
     with tarfile.open(REAL_SNAPSHOT) as archive:
         archive.extractall(folder, filter="data")
     result = normalize(spark, root, "20261121T110437Z")
     assert result.problems == 0
-    yield cluster_state(root, "20261121T110437Z")
+    return cluster_state(root, "20261121T110437Z")
 
 
 @pytest.mark.full

@@ -22,11 +22,15 @@ main()
 
 
 def test_an_interrupt_while_the_code_is_loaded_shows_no_stack_trace() -> None:
-    ended = subprocess.run([sys.executable, "-c", INTERRUPTED_WHILE_LOADING], capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHILE_LOADING], capture_output=True, text=True, check=False
+    )
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")
 
 
 def test_the_package_runs_as_a_module() -> None:
-    ended = subprocess.run([sys.executable, "-m", "pulsar_advisor", "plans", "-x"], capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-m", "pulsar_advisor", "plans", "-x"], capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 2
     assert "See `pulsar-advisor plans --help`." in ended.stderr

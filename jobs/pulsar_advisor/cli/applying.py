@@ -113,7 +113,7 @@ def apply(
             dry_run=dry_run,
             resume=resume,
             # The zone comes last: if the clocks change tonight, the offset is another tomorrow.
-            until=None if until is None else next_time(until, datetime.now()).astimezone(),
+            until=None if until is None else next_time(until, datetime.now()).astimezone(),  # noqa: DTZ005
         )
         admin = reach()
         probe = None if probe_topic is None else _probe(connection.options(place).service_url, probe_topic, probe_gap)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from time import strptime
 from typing import Final
 
 from pulsar_advisor.model.errors import UsageError
@@ -32,10 +33,10 @@ def next_time(text: str, now: datetime) -> datetime:
     twice that day counts both times, and one that is skipped comes as much later as the clocks are set ahead.
     """
     try:
-        time = datetime.strptime(text, "%H:%M").time()  # a time of day has no date
+        time = strptime(text, "%H:%M")
     except ValueError:
         raise UsageError(f"'{text}' is not a time of day: give hours and minutes, for example 06:00") from None
-    today = now.replace(hour=time.hour, minute=time.minute, second=0, microsecond=0, fold=0)
+    today = now.replace(hour=time.tm_hour, minute=time.tm_min, second=0, microsecond=0, fold=0)
     times = (today, today.replace(fold=1), today + timedelta(days=1))
     at_s = next(at_s for at_s in (one.timestamp() for one in times) if at_s > now.timestamp())
     return datetime.fromtimestamp(at_s, now.tzinfo)

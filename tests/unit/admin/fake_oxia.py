@@ -119,7 +119,7 @@ def served(oxia: FakeOxia, key_and_certificate: Sequence[Path] = ()) -> Iterator
                 context.abort(refused, "refused")
             yield from answer(message)
 
-        return grpc.unary_stream_rpc_method_handler(handle, request.FromString, lambda message: bytes(message))
+        return grpc.unary_stream_rpc_method_handler(handle, request.FromString, bytes)
 
     server = grpc.server(ThreadPoolExecutor(8))
     methods = {

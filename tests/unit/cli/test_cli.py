@@ -196,7 +196,9 @@ def test_a_completion_that_is_written_to_a_file_leaves_the_shells_own_files(
 @pytest.mark.parametrize("width", ["0", "1", "x"])
 def test_a_width_that_holds_no_word_is_none(width: str) -> None:
     line = [sys.executable, "-c", "from pulsar_advisor.cli import main; main()", "audit", "--help"]
-    shown = subprocess.run(line, env={**os.environ, "COLUMNS": width}, capture_output=True, text=True, timeout=240)
+    shown = subprocess.run(
+        line, env={**os.environ, "COLUMNS": width}, capture_output=True, text=True, timeout=240, check=True
+    )
     assert "Usage: pulsar-advisor audit" in shown.stdout
 
 

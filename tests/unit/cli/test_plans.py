@@ -536,16 +536,15 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("day", "utc_hour"),
-    [(datetime(2027, 3, 27, 22), 4), (datetime(2026, 10, 24, 22), 5), (datetime(2026, 11, 27, 22), 5)],
+    ("evening", "utc_hour"), [("2027-03-27T22:00", 4), ("2026-10-24T22:00", 5), ("2026-11-27T22:00", 5)]
 )
 def test_until_is_by_the_clock_of_the_next_morning_even_if_the_clocks_change_at_night(
-    root: Root, ledger: Ledger, berlin: None, monkeypatch: pytest.MonkeyPatch, day: datetime, utc_hour: int
+    root: Root, ledger: Ledger, berlin: None, monkeypatch: pytest.MonkeyPatch, evening: str, utc_hour: int
 ) -> None:
     class Evening(datetime):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> datetime:
-            return day.replace(tzinfo=tz)
+            return datetime.fromisoformat(evening).replace(tzinfo=tz)
 
     given: list[ApplyOptions] = []
 

@@ -18,7 +18,7 @@ def settings(release: str = "4.0.8", default: str = "topic_count_equally_divide"
     return resolve_settings(release, runtime={"defaultNamespaceBundleSplitAlgorithm": default}).values
 
 
-@pytest.mark.parametrize("strategy", (*SPLIT_ALGORITHMS, *SPLIT_DECIDERS), ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize("strategy", [*SPLIT_ALGORITHMS, *SPLIT_DECIDERS], ids=lambda strategy: strategy.name)
 def test_every_entry_loads_and_reads_settings_that_exist(strategy):
     assert set(strategy.setting_keys) <= SETTING_KEYS
 

@@ -14,7 +14,7 @@ from upath import UPath
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.store_clock import carried_on, store_time, written_at
 
-STORES = [lambda folder: UPath(folder), lambda folder: UPath(f"memory:/{folder}")]
+STORES = [UPath, lambda folder: UPath(f"memory:/{folder}")]
 
 
 @pytest.mark.parametrize("store", STORES, ids=["folder", "object store"])

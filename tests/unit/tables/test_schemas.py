@@ -16,4 +16,4 @@ def test_rates_times_and_sizes_carry_their_unit() -> None:
     figures = {column.name for table in TABLES for column in table.columns}
     assert {name for name in figures if "msg_rate" in name and not name.endswith("_per_s")} == set()
     assert {name for name in figures if "throughput" in name and not name.endswith("_bytes_per_s")} == set()
-    assert {name for name in figures if name.endswith("_at") or name.endswith("timestamp")} == set()
+    assert {name for name in figures if name.endswith(("_at", "timestamp"))} == set()

@@ -29,7 +29,7 @@ def malformed(*_: object) -> None:
 
 
 def test_an_answer_that_no_decoder_expects_is_a_reply_unknown(ledger: Ledger, cluster: FakeCluster) -> None:
-    cluster.whenever("after the call", lambda: malformed())
+    cluster.whenever("after the call", malformed)
     plan = approved(ledger, make_plan([MOVE]))
     assert run(plan, ledger, cluster).outcome == "done"
     assert replies(ledger, plan)[0].startswith("no answer: RecursionError")

@@ -70,7 +70,7 @@ def test_the_balancer_is_off_during_the_run_and_then_as_before(
 
 
 def test_without_the_option_nothing_is_switched(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
-    cluster.on_event = lambda _what: pytest.fail() if cluster.overrides else None
+    cluster.on_event = lambda _what: pytest.fail("switched") if cluster.overrides else None
     assert run(plan, ledger, cluster).outcome == "done"
 
 
