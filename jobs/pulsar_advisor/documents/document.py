@@ -65,6 +65,14 @@ class Document(Part):
             raise StorageError(f"{name} is not as `{cls.MADE_BY}` writes it ({problems(error)[0]}): {todo}") from error
 
 
+class OfSnapshot(Document):
+    """What was made of a snapshot."""
+
+    cluster: str
+    snapshot: str
+    manifest_sha256: str
+
+
 def as_json(document: object) -> Json:
     """A document, or a part of one, as the JSON that is written, printed and handed on: a document with its schema."""
     fields: Json = to_jsonable_python(document)

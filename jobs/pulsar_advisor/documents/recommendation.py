@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pulsar_advisor.documents.document import Document, Part
+from pulsar_advisor.documents.document import OfSnapshot, Part
 from pulsar_advisor.documents.simulation import SimulatedScore
 from pulsar_advisor.model.configuration.kinds import View
 from pulsar_advisor.model.plans.plan import PlannedSetting
@@ -55,7 +55,7 @@ class Foresight(Part):
     """What of this cluster the simulations leave out, as a sentence."""
 
 
-class Recommendation(Document):
+class Recommendation(OfSnapshot):
     """The index of the last `recommend` of a snapshot. What has a default may be missing in files of earlier releases.
 
     Usage is the weighted maximum of a broker's resources, a ratio.
@@ -64,9 +64,6 @@ class Recommendation(Document):
     SCHEMA: ClassVar = "pulsar-advisor/recommendation/1"
     MADE_BY: ClassVar = "recommend"
 
-    cluster: str
-    snapshot: str
-    manifest_sha256: str
     proposer: str | None = None
     """`recommend --as`, or the user of the DAG run."""
     view: View

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from pulsar_advisor.documents.document import Document, Part
+from pulsar_advisor.documents.document import OfSnapshot, Part
 from pulsar_advisor.model.configuration.kinds import View
 from pulsar_advisor.simulation.scores import Ending
 
@@ -54,15 +54,12 @@ class Simulated(Part):
     replay: int
 
 
-class SimulationResult(Document):
+class SimulationResult(OfSnapshot):
     """How simulations end, one row for each."""
 
     SCHEMA: ClassVar = "pulsar-advisor/simulation/1"
     MADE_BY: ClassVar = "simulate"
 
-    cluster: str
-    snapshot: str
-    manifest_sha256: str
     view: View
     model: Literal["base_load"]
     request: Simulated

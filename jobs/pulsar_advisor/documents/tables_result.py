@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pulsar_advisor.documents.document import Document
+from pulsar_advisor.documents.document import OfSnapshot
 
 
-class TablesResult(Document):
+class TablesResult(OfSnapshot):
     """The tables that `normalize` wrote."""
 
     SCHEMA: ClassVar = "pulsar-advisor/tables-result/1"
     MADE_BY: ClassVar = "normalize"
 
-    cluster: str
-    snapshot: str
-    manifest_sha256: str
     earlier_snapshot: str | None = None
     problems: int
     tables: Mapping[str, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pulsar_advisor.documents.document import Document, Part
+from pulsar_advisor.documents.document import OfSnapshot, Part
 from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore
 from pulsar_advisor.model.configuration.kinds import View
 from pulsar_advisor.model.configuration.upgrade import UpgradedSetting
@@ -28,15 +28,12 @@ class Balancer(Part):
     """Switches that keep it from shedding; the simulations take them as on."""
 
 
-class UpgradePreview(Document):
+class UpgradePreview(OfSnapshot):
     """What an upgrade of Pulsar does to the cluster's own balancer."""
 
     SCHEMA: ClassVar = "pulsar-advisor/upgrade/1"
     MADE_BY: ClassVar = "upgrade"
 
-    cluster: str
-    snapshot: str
-    manifest_sha256: str
     view: View
     to: str
     """The release of the upgrade."""

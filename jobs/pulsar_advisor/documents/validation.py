@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import TypeAdapter
 
-from pulsar_advisor.documents.document import Document, Part
+from pulsar_advisor.documents.document import OfSnapshot, Part
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.plans.canonical_json import Json
 
@@ -82,16 +82,13 @@ def _with_effects(document: Json) -> Json:
     return {**document, "results": [added(row) for row in results]}
 
 
-class Validation(Document):
+class Validation(OfSnapshot):
     """Whether a snapshot can be trusted, check by check."""
 
     SCHEMA: ClassVar = "pulsar-advisor/validation-result/2"
     MADE_BY: ClassVar = "validate"
     EARLIER: ClassVar = {"pulsar-advisor/validation-result/1": _with_effects}
 
-    cluster: str
-    snapshot: str
-    manifest_sha256: str
     suites_sha256: str
     success: bool
     results: tuple[CheckResult, ...]
