@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from pulsar_advisor.documents.audit_result import AuditResult
 from pulsar_advisor.execution.ledger.chain import ChainHead
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.plan_summary import summary_values
+from pulsar_advisor.execution.ledger.plan_summary import summary_of
 from pulsar_advisor.execution.ledger.tables import (
     Approval,
     Base,
@@ -125,7 +125,7 @@ def _changed_summaries(session: Session, records: Iterable[Row[Any]], newest_eve
         summary = summaries.pop(record.digest, None)
         expected = {
             **{column: getattr(record, column) for column in ("cluster", "snapshot", "recorded_at_ms")},
-            **summary_values(str(record.document)),
+            **vars(summary_of(str(record.document))),
             "last_event": newest_event.get(record.digest, 0),
         }
         if summary is None:

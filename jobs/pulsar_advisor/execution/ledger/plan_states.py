@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, Literal
 
 from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.approvals import REJECTED
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_of, undone
+from pulsar_advisor.execution.ledger.plan_summary import Summary
 from pulsar_advisor.execution.ledger.rolls import ALL_RESTARTED, TURN_BEGUN, recorded_roll, runs_of_roll
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary
 from pulsar_advisor.model.plans.goal import ROLL
@@ -27,26 +28,15 @@ broker was restarted, aborted if it ended before, stopped if its newest run is, 
 _ASKED_AND_ANSWERED: Final = ("proposed", "approved", REJECTED)
 
 
-@dataclass(frozen=True)
-class PlanState:
+@dataclass(frozen=True, kw_only=True)
+class PlanState(Summary):
     """A proposed plan and its state."""
 
     digest: str
     snapshot: str
-    shedder: str
-    placement: str
-    executable_steps: int
-    maximum_before: float | None
-    maximum_after: float | None
     state: PlanStateName
-    steps_sha256: str
-    """Equal for plans whose executable steps do the same."""
-    undoes: str | None
-    """The digest of the plan that it undoes."""
     advised: bool
     """Whether the last recommendation of its snapshot advises it."""
-    problem: str = ""
-    """Why its document can't be read; then there are no figures."""
 
     @property
     def title(self) -> str:
@@ -81,16 +71,9 @@ def states_of(
         PlanState(
             digest=plan.digest,
             snapshot=plan.snapshot,
-            shedder=plan.shedder,
-            placement=plan.placement,
-            executable_steps=plan.executable_steps,
-            maximum_before=plan.maximum_before,
-            maximum_after=plan.maximum_after,
-            steps_sha256=plan.steps_sha256,
-            undoes=plan.undoes,
-            advised=plan.digest in advised,
             state=state(plan.digest),
-            problem=plan.problem,
+            advised=plan.digest in advised,
+            **{one.name: getattr(plan, one.name) for one in fields(Summary)},
         )
         for plan in plans
     ]

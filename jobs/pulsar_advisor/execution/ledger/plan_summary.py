@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypedDict
 
 import msgspec
 
 
-class SummaryValues(TypedDict):
-    """The columns of a summary that come from the document."""
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What its document says of a plan."""
 
     shedder: str
     placement: str
     executable_steps: int
     maximum_before: float | None
+    """Predicted usage of the busiest broker, 0..1."""
     maximum_after: float | None
     steps_sha256: str
+    """Equal for plans whose executable steps do the same."""
     undoes: str | None
-    problem: str
+    """The digest of the plan that it undoes."""
+    problem: str = ""
+    """Why the document can't be read, so that there are no figures; empty if it can."""
 
 
 class _Step(msgspec.Struct):
@@ -54,8 +59,8 @@ class _Plan(msgspec.Struct):
     memory: _Memory
 
 
-def summary_values(document: str) -> SummaryValues:
-    """The values for a plan's canonical JSON, of any version; `problem` says why it can't be read, if so."""
+def summary_of(document: str) -> Summary:
+    """The summary of a plan's canonical JSON, of any version; `problem` says why it can't be read, if so."""
     try:
         plan = msgspec.json.decode(document, type=_Plan)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -63,7 +68,7 @@ def summary_values(document: str) -> SummaryValues:
         problem = f"its document can't be read: {error}"
     else:
         problem = ""
-    return SummaryValues(
+    return Summary(
         shedder=plan.shedder,
         placement=plan.placement,
         executable_steps=sum(step.executable for step in plan.steps),

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.plan_summary import summary_values
+from pulsar_advisor.execution.ledger.plan_summary import summary_of
 from pulsar_advisor.execution.ledger.tables import PlanRecord, PlanSummary
 from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan
@@ -93,6 +93,6 @@ def _summary(record: PlanRecord) -> PlanSummary:
         cluster=record.cluster,
         snapshot=record.snapshot,
         recorded_at_ms=record.recorded_at_ms,
-        **summary_values(record.document),
+        **vars(summary_of(record.document)),
         last_event=0,
     )

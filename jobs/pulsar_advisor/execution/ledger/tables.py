@@ -122,7 +122,7 @@ class PlanRecord(Base):
 
 
 class PlanSummary(Base):
-    """What lists say of a plan, from its document (`plan_summary`): an index, which events don't name."""
+    """What lists say of a plan, from its document (`plan_summary.Summary`): an index, which events don't name."""
 
     __tablename__ = "plan_summaries"
     __table_args__ = (
@@ -138,14 +138,10 @@ class PlanSummary(Base):
     placement: Mapped[str] = mapped_column(Text)
     executable_steps: Mapped[int]
     maximum_before: Mapped[float | None]
-    """Predicted usage of the busiest broker, 0..1."""
     maximum_after: Mapped[float | None]
     steps_sha256: Mapped[str] = mapped_column(String(64))
-    """Equal for plans whose executable steps do the same."""
     undoes: Mapped[str | None] = mapped_column(String(71))
-    """The digest of the plan that it undoes."""
     problem: Mapped[str] = mapped_column(Text)
-    """Why the document can't be read; empty if it can."""
     last_event: Mapped[int]
     """The number of its newest event; 0: none yet."""
 

@@ -11,7 +11,7 @@ from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plan_states import states_of
-from pulsar_advisor.execution.ledger.plan_summary import summary_values
+from pulsar_advisor.execution.ledger.plan_summary import summary_of
 from pulsar_advisor.execution.ledger.tables import Verification, VerifiedBroker
 from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.model.plans.plan import Plan
@@ -89,15 +89,15 @@ def test_the_usage_after_a_run_is_that_of_the_brokers_that_are_known_if_it_was_j
 
 
 def test_plans_that_do_the_same_have_the_same_steps() -> None:
-    same = summary_values(seal(PLANS[0]).content.decode()), summary_values(seal(PLANS[1]).content.decode())
-    other = summary_values(seal(make_plan([unload_step().model_copy(update={"executable": False})])).content.decode())
-    assert same[0]["steps_sha256"] == same[1]["steps_sha256"] != other["steps_sha256"]
+    same = summary_of(seal(PLANS[0]).content.decode()), summary_of(seal(PLANS[1]).content.decode())
+    other = summary_of(seal(make_plan([unload_step().model_copy(update={"executable": False})])).content.decode())
+    assert same[0].steps_sha256 == same[1].steps_sha256 != other.steps_sha256
 
 
 @pytest.mark.parametrize(
     "document", ["", "[]", '{"shedder": 7}', '{"steps": ' + "[" * 10_000, "NaN", json.dumps({"steps": [1]})]
 )
 def test_a_plan_that_can_not_be_read_says_so(document: str) -> None:
-    values = summary_values(document)
-    assert values["problem"].startswith("its document can't be read: ")
-    assert values["executable_steps"] == 0
+    summary = summary_of(document)
+    assert summary.problem.startswith("its document can't be read: ")
+    assert summary.executable_steps == 0

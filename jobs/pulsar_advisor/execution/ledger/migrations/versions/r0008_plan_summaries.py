@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from pulsar_advisor.execution.ledger.plan_summary import summary_values
+from pulsar_advisor.execution.ledger.plan_summary import summary_of
 
 revision = "0008"
 down_revision = "0007"
@@ -42,5 +42,5 @@ def upgrade() -> None:
     for digest in connection.scalars(sa.select(plans.c.digest)).all():  # one document in memory at a time
         plan = connection.execute(sa.select(plans).where(plans.c.digest == digest)).mappings().one()
         kept = {name: plan[name] for name in ("digest", "cluster", "snapshot", "recorded_at_ms")}
-        row = {**kept, **summary_values(plan["document"]), "last_event": last_event.get(digest, 0)}
+        row = {**kept, **vars(summary_of(plan["document"])), "last_event": last_event.get(digest, 0)}
         connection.execute(sa.insert(summaries).values(row))
