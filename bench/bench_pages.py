@@ -32,7 +32,7 @@ import documents
 from harness.ports import free_port
 from pulsar_advisor.documents.document import Document
 from pulsar_advisor.execution.ledger.opening import open_ledger
-from pulsar_advisor.execution.ledger.plan_summary import summary_values
+from pulsar_advisor.execution.ledger.plan_summary import summary_of
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanRecord, PlanSummary, Proposal, Run, StepRecord
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
@@ -297,7 +297,7 @@ def write_ledger(root: Root, names: list[str], ids: list[str], plans: int) -> st
                 if name == names[0] and number >= plans - RUNS:
                     _run(add, sealed.digest, name, at_ms)
                 kept = {name: record[name] for name in ("digest", "cluster", "snapshot", "recorded_at_ms")}
-                summary = {**kept, **summary_values(record["document"]), "last_event": len(rows[Event])}
+                summary = {**kept, **vars(summary_of(record["document"])), "last_event": len(rows[Event])}
                 connection.execute(insert(PlanSummary), [summary])
     flush()
     engine.dispose()
