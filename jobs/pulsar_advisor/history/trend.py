@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import sqrt
 from typing import ClassVar, Final
 
 import numpy as np
@@ -29,6 +30,8 @@ IN_WORDS: Final[Mapping[str, str]] = {OWN: "by the leader", OPERATOR: "by hand",
 """Causes of moves that need a word of their own."""
 _PAIRS_AT_ONCE: Final = 1 << 20
 """Pairs of days in memory: all pairs of four hundred days, in all samples, would take a gigabyte."""
+_MOST_CORRELATION: Final = 0.9
+"""Of successive days; a higher one can't be told from a slope."""
 _RANGE: Final = (5, 95)
 """Percentiles of a range that holds nine of ten resampled slopes."""
 
@@ -44,10 +47,8 @@ class Level:
 
 @dataclass(frozen=True)
 class Slope:
-    """Change of the daily median per day (ratio), with the range of nine of ten resampled periods.
-
-    The range is too narrow if successive days resemble each other, because they count as independent.
-    """
+    """Change of the daily median per day (ratio), with the range of nine of ten resampled periods, the wider the more
+    each day resembles the one before."""
 
     per_day: float
     lowest: float
@@ -86,7 +87,7 @@ def trend_of(index: pa.Table, events: pa.Table) -> Trend:
     """The trend of snapshots (at least one; rows of `columns.INDEX` in order of time), and of the events among them.
 
     The slope is Theil-Sen's over daily medians, so a bad day doesn't bend it. Its range comes from resampling whole
-    days, because snapshots of one day aren't independent.
+    days, because snapshots of one day aren't independent; neither are days that resemble each other, so it is widened.
     """
     at_ms = index["at_ms"].to_numpy()
     fit, busiest, mean = levels_of(index)
@@ -174,8 +175,24 @@ def slope_of(hours: npt.NDArray[np.int64], figures: Floats) -> Slope | None:
     drawn = np.random.default_rng(_SEED).integers(0, len(found), (_SAMPLES, len(found)))
     parts = np.array_split(drawn, -(-_SAMPLES * len(found) ** 2 // (2 * _PAIRS_AT_ONCE)))
     slopes = np.concatenate([_theil_sen(found[part], medians[part]) for part in parts])
-    lowest, highest = np.percentile(slopes[np.isfinite(slopes)], _RANGE)
-    return Slope(float(_theil_sen(found[None], medians[None])[0]), float(lowest), float(highest))
+    per_day = float(_theil_sen(found[None], medians[None])[0])
+    least, most = np.percentile(slopes[np.isfinite(slopes)], _RANGE)
+    wider = _widening(found, medians - per_day * found)
+    return Slope(per_day, per_day - wider * (per_day - float(least)), per_day + wider * (float(most) - per_day))
+
+
+def _widening(days: npt.NDArray[np.int64], levels: Floats) -> float:
+    """By how much the range of a slope is wider than that of independent days, given the levels without the slope.
+
+    Of an autoregressive series with the correlation r of successive days, by the root of (1 + r) / (1 - r). Few days
+    show r too low, around a line by (2 + 4r) / n.
+    """
+    off = levels - levels.mean()
+    spread = float(off @ off)
+    successive = np.diff(days) == 1
+    found = float(off[1:][successive] @ off[:-1][successive]) / spread if spread > 0 else 0.0
+    correlation = min(max(found + (2 + 4 * found) / len(days), 0.0), _MOST_CORRELATION)
+    return sqrt((1 + correlation) / (1 - correlation))
 
 
 def _theil_sen(at: npt.NDArray[np.int64], figures: Floats) -> Floats:
