@@ -1,4 +1,5 @@
-"""All non-public names of Airflow 3.3 that the package uses: no other module imports any.
+"""All non-public names of Airflow 3.3 that the package uses, but for those of `triggers/taken_over.py`: a triggerer
+doesn't wait seconds for the modules of the web server.
 
 `tests/dags/test_internals.py` says what to change here if Airflow changes one. There is no public way for a plugin's
 page to find out who is logged in and what they may do, or to read the state of DAG runs and tasks' XComs, nor for a

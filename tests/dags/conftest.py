@@ -6,6 +6,7 @@ Airflow reads its settings once, at the first import, so they come first.
 from __future__ import annotations
 
 import _thread
+import asyncio
 import json
 import os
 import tempfile
@@ -17,6 +18,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -340,6 +342,14 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
                 detail.chosen_options, detail.params_input = [option], dict(form)
                 payload = detail.as_resume_event_payload(timedout=answer.person is None)
                 handle_event_submit(TriggerEvent(payload), task_instance=ti, session=session)
+
+
+def cancel(trigger: Any, monkeypatch: pytest.MonkeyPatch, *, is_deferred: bool) -> None:
+    """As the triggerer does once a trigger isn't its own any more; whether the task still waits."""
+    trigger.task_instance = SimpleNamespace(dag_id="pulsar_rebalance", run_id="r", task_id="apply", map_index=-1)
+    count = "airflow.sdk.execution_time.task_runner.RuntimeTaskInstance.get_ti_count"
+    monkeypatch.setattr(count, lambda states, **_: int(is_deferred) if states == ["deferred"] else None)
+    asyncio.run(trigger.on_kill())
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 from airflow.sdk.module_loading import import_string
 
-from dags.conftest import Answer, RunDag, Stages
+from dags.conftest import Answer, RunDag, Stages, cancel
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.consent.approval import Terms, approve, propose, standing_approval
@@ -98,12 +98,12 @@ def test_a_run_that_somebody_ended_is_not_waited_for(stages: Stages, ledger: Led
 
 
 def test_a_run_that_another_task_has_parked_again_is_not_gone_on_with_nor_stopped(
-    stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun
+    stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trigger.wait = as_json(Parking("pause", 0.1, hold=(1, 1)))
     seen, approval = run_by_id(ledger, parked.id), standing_approval(ledger, stages.plan, ApprovalPolicy())
     take_over(ledger, seen, approval).park("waits 60 s while the first step holds")
-    asyncio.run(trigger.on_kill())
+    cancel(trigger, monkeypatch, is_deferred=False)
     assert (fires(trigger, 5), run_by_id(ledger, parked.id).state) == (False, "active")
 
 
@@ -127,10 +127,17 @@ def test_a_ledger_that_can_not_be_read_keeps_the_run_parked(
     assert fires(trigger, 100)
 
 
-def test_a_user_who_stops_the_waiting_task_stops_the_run(
-    ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun
+def test_a_run_that_another_triggerer_waits_for_instead_is_not_stopped(
+    ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asyncio.run(trigger.on_kill())
+    cancel(trigger, monkeypatch, is_deferred=True)
+    assert run_by_id(ledger, parked.id).state == "active"
+
+
+def test_a_user_who_stops_the_waiting_task_stops_the_run(
+    ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancel(trigger, monkeypatch, is_deferred=False)
     assert (run_by_id(ledger, parked.id).state, run_by_id(ledger, parked.id).sentence) == (
         "stopped",
         "the task was stopped in Airflow",

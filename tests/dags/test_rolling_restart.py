@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
-from dags.conftest import Answer, RunDag, Stages
+from dags.conftest import Answer, RunDag, Stages, cancel
 from dags.rebalancing import last_request
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
@@ -248,6 +248,17 @@ def test_a_triggerer_that_can_not_read_the_ledger_keeps_the_roll_waiting(
         waiting = trigger.RollTrigger(stages.root.url, "demo", drained(ledger, "demo").digest)
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__LEDGER", "sqlite:////proc/nowhere/ledger.sqlite")
     assert waiting._waits_for() is not None
+
+
+@pytest.mark.parametrize("is_deferred", [True, False], ids=["another triggerer waits", "stopped, cleared or deleted"])
+def test_a_roll_that_no_task_waits_for_any_more_is_given_up(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, is_deferred: bool
+) -> None:
+    """With the DAG run its task `restore_guard` is deleted, too: `pulsar_maintenance` switches the balancer on."""
+    with closing(stages.ledger()) as ledger:
+        roll = drained(ledger, "demo")
+        cancel(trigger.RollTrigger(stages.root.url, "demo", roll.digest), monkeypatch, is_deferred=is_deferred)
+        assert bool(left_off.left_off_by_cluster(ledger)) is not is_deferred
 
 
 def roll_operator(stages: Stages) -> operator.PulsarRollOperator:

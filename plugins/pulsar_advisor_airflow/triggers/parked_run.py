@@ -12,6 +12,7 @@ from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.runs import end_unheld_run, is_held, is_parked, run_by_id
 from pulsar_advisor.execution.run.preconditions import LEDGER_CLOCK_TOLERANCE_S
 from pulsar_advisor_airflow.ledger import opened_ledger
+from pulsar_advisor_airflow.triggers.taken_over import is_taken_over
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -66,14 +67,17 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
 
     async def on_kill(self) -> None:
         """A user stopped or cleared the task: the run ends with the steps so far."""
+        await asyncio.to_thread(self._end)  # the triggerer may cancel this wait, but no thread
 
+    def _end(self) -> None:
         from pulsar_advisor.execution.run.parking import parking_of
 
         def end(ledger: Ledger) -> None:
             digest = run_by_id(ledger, self.run_number).digest
             end_unheld_run(ledger, digest, "the task was stopped in Airflow", parking_of(self.wait).hold)
 
-        await asyncio.to_thread(self._with_ledger, end)
+        if not is_taken_over(self.task_instance):
+            self._with_ledger(end)
 
     async def _why_not(self, *, is_over: bool) -> str | None:
         """Why the run may not go on yet; None if it may, or has ended."""

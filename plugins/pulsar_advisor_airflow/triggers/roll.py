@@ -10,6 +10,7 @@ from typing import Final
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from pulsar_advisor_airflow.failures import logged
+from pulsar_advisor_airflow.triggers.taken_over import is_taken_over
 
 POLL_S: Final = 5.0
 BALANCER_POLL_S: Final = 60.0
@@ -70,6 +71,19 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         self.log.info("the roll goes on")
         filling = {"why_filling": self._why_filling, "drained_by": self._drained_by}
         yield TriggerEvent({"digest": self.digest, "called_about": self.called_about, **filling})
+
+    async def on_kill(self) -> None:
+        """A user stopped or cleared the task, or deleted its DAG run: the roll is given up, unless a task goes on."""
+        await asyncio.to_thread(self._give_up)
+
+    def _give_up(self) -> None:
+        from pulsar_advisor.execution.ledger.rolls import give_up
+        from pulsar_advisor.storage.root import Root
+        from pulsar_advisor_airflow.ledger import opened_ledger
+
+        if not is_taken_over(self.task_instance):
+            with opened_ledger(Root(self.root, self.cluster)) as ledger:
+                give_up(ledger, self.digest)
 
     def _waits_for(self) -> str | None:
         from pulsar_advisor.execution.ledger.plans import recorded_plan
