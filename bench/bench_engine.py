@@ -23,6 +23,7 @@ from pulsar_advisor.model.configuration.resolved_settings import resolve_setting
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.placement.registry import load as load_placement
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
@@ -32,7 +33,7 @@ LEAST_RUNS, MOST_RUNS, PHASE_S = 7, 200, 1.0
 CHOICES = 50
 NOW_MS = 1_795_250_000_000
 BUNDLES_PER_NAMESPACE = 64
-SETTINGS = resolve_settings(
+RESOLVED = resolve_settings(
     "4.0.8",
     what_if={
         "loadBalancerBrokerOverloadedThresholdPercentage": "60",
@@ -43,7 +44,8 @@ SETTINGS = resolve_settings(
         "minUnloadMessage": "0",
         "minUnloadMessageThroughput": "0",
     },
-).values
+)
+SETTINGS = RESOLVED.values
 
 
 def cluster(brokers: int, bundles: int) -> ClusterState:
@@ -183,7 +185,7 @@ def table(brokers: int, bundles: int) -> None:
     for entry in SHEDDERS:
         start_s = time.process_time()
         request = Request(shedder=entry.name, splits=False)
-        proposals = [proposal for _, proposal in propose(request, state, SETTINGS)]
+        proposals = [proposal for _, proposal in propose(request, Situation.of_fit(state, RESOLVED))]
         total_s += (took_s := time.process_time() - start_s)
         moves = sum(len(proposal.moves) for proposal in proposals if not isinstance(proposal, AdvisorError))
         print(f"{entry.name:<42}{took_s:>12.2f}{moves:>14,}")

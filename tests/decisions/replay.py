@@ -19,13 +19,12 @@ import numpy as np
 
 from decisions.recording import RECORDINGS, Cycle, Recording, read_recording
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, rate_per_s
-from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import usage_ratios
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
-from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.forecast import Outlook
@@ -187,10 +186,10 @@ def _of_this_cycle(verdict: Verdict) -> Verdict:
 
 def _verdict(recording: Recording, cycle: Cycle, root: Root, history: int) -> Verdict:
     state, settings = state_of(root, cycle.before), settings_of(root, cycle.before)
-    own = configured_of(state.load_manager, settings)
     earlier = [state_of(root, one) for one in islice(comparable_before(root, cycle.before), history)]
-    request = Request(own.shedder, own.placement, splits=False, view="published", history=history)
-    ((_, proposal),) = propose(request, state, settings, earlier[::-1])
+    situation = Situation.of_fit(state, settings, earlier[::-1])
+    request = Request(*situation.configured, splits=False, view="published", history=history)
+    ((_, proposal),) = propose(request, situation)
     if isinstance(proposal, AdvisorError):
         raise proposal
     predicted = {
@@ -211,7 +210,7 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
         return []
     before = cluster_state(root, cycle.before, "fresh")
     earlier = [cluster_state(root, one, "fresh") for one in islice(comparable_before(root, cycle.before), HISTORY)]
-    settings = settings_of(root, cycle.before)
+    settings = settings_of(root, cycle.before).values
     owners = _owners(recording.snapshots[cycle.after])
     base = base_load(before, earlier[::-1])
     outlook = Outlook.of(before, base, with_usage_of_rates(before, earlier[::-1], base))
@@ -276,9 +275,9 @@ def state_of(root: Root, snapshot: str) -> ClusterState:
     return fit_part(judged.state_of(root, snapshot, "published", {}))
 
 
-def settings_of(root: Root, snapshot: str) -> LoadBalancerSettings:
+def settings_of(root: Root, snapshot: str) -> ResolvedSettings:
     """The settings of the snapshot's brokers."""
-    return resolve_settings(*settings_inputs(root, snapshot)).values
+    return resolve_settings(*settings_inputs(root, snapshot))
 
 
 def _owners(snapshot: RawSnapshot) -> dict[str, str]:

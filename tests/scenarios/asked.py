@@ -13,8 +13,7 @@ from functools import cached_property
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.lint.judge import FindingWithEffect, LintFinding, judge, proposals
 from pulsar_advisor.lint.rule import Case
-from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
@@ -137,13 +136,13 @@ class Asked:
         """Whether the brokers go where a plan sends them."""
         return self.state.load_manager != "simple" and self.values.behaviour >= (3, 0, 0)
 
-    def resolve(self, what_if: Mapping[str, str]) -> LoadBalancerSettings:
+    def resolve(self, what_if: Mapping[str, str]) -> ResolvedSettings:
         """The settings under a what-if."""
-        return resolve_settings(self.scenario.pulsar, self.scenario.runtime, None, what_if).values
+        return resolve_settings(self.scenario.pulsar, self.scenario.runtime, None, what_if)
 
     def room(self, ceiling_ratio: float | None = None) -> Room:
         """The room that `scale` and `restart-order` see."""
-        return Room.of(self.fit, self.values, self.earlier, ceiling_ratio)
+        return Room.of(self.situation, ceiling_ratio)
 
     def goal(self, text: str) -> GoalAnswer | AdvisorError:
         """The answer to `relieve a --to 60` and the like, or why it is refused."""
@@ -157,7 +156,7 @@ class Asked:
     def _goal(self, asked: Goal) -> GoalAnswer:
         goal = resolved_goal(asked, self.state.brokers.ids, self.overloaded_ratio)
         request = Request(goal=goal, limits=Limits())
-        ((_, proposal),) = propose(request, self.fit, self.values, self.earlier)
+        ((_, proposal),) = propose(request, self.situation)
         if isinstance(proposal, AdvisorError):
             raise proposal
         plan = build_plan(self.situation, proposal, request, _INPUTS)

@@ -19,6 +19,7 @@ NAME = "MostTopicsShedder"
 
 KIND = '''"""hold: leaves every bundle where it is."""
 
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds.answers import proposal
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
@@ -53,6 +54,7 @@ def headline(page):
 CHECK = "The example of a check holds."
 
 REPORT = f"""
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.reporting.forms import rendered
@@ -61,7 +63,7 @@ from unit.reporting.skewed import Inputs, make_plan, recommendation_of, skewed_s
 
 state, settings = skewed_state(), skewed_settings()
 request = Request(shedder="{NAME}", placement="RoundRobinBrokerSelector", splits=False)
-((_, proposal),) = propose(request, state, settings.values)
+((_, proposal),) = propose(request, Situation.of_fit(state, settings))
 plan = make_plan(state, settings, moves=proposal.moves, shedder="{NAME}", why_nothing=proposal.why_nothing)
 inputs = Inputs(state, recommendation_of((plan,)), (plan,), validation_of(), [], plan.settings)
 print(render_markdown(inputs.page()), *rendered(inputs.page(), "headline"))

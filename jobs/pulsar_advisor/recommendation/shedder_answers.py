@@ -30,14 +30,12 @@ class ShedderAnswers:
     @classmethod
     def of(cls, request: Request, situation: Situation, *, with_splits: bool) -> ShedderAnswers:
         """Ask the shedder."""
-        state, settings = situation.fit, situation.settings.values
         combinations: Sequence[tuple[str, Proposal | AdvisorError]]
         try:
-            combinations = list(propose(request, state, settings, situation.earlier))
+            combinations = list(propose(request, situation))
         except AdvisorError as error:
             combinations = [(name, error) for name in request.placements]
-        splits = propose_splits(request, state, settings) if with_splits else None
-        return cls(request, situation, combinations, splits)
+        return cls(request, situation, combinations, propose_splits(request, situation) if with_splits else None)
 
     @property
     def proposals(self) -> Sequence[tuple[str, Proposal | AdvisorError]]:

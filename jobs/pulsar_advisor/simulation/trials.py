@@ -112,7 +112,7 @@ def trials(
     different = list({tuple(sorted(change.items())): change for change in changes if change}.values())
     affordable = max(_BUNDLES_TRIED // max(len(state.bundles), 1), 1)
     tried = different[: min(MOST_TRIED, affordable)]
-    own = resolve({})
+    own = resolve({}).values
     found: dict[tuple[frozenset[tuple[str, str]], bool], Ending | AdvisorError] = {}
     if alone is not None:
         found[frozenset(), True] = alone if isinstance(alone, AdvisorError) else _ending(alone)
@@ -141,7 +141,7 @@ def trials(
 
     def trial(change: Mapping[str, str]) -> Trial:
         try:
-            settings = resolve(change)
+            settings = resolve(change).values
         except AdvisorError as error:
             return Trial.failed(change, error)
         off = shedding_switched_off_by(settings)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by, would_pulsar_act
 from pulsar_advisor.planning.questions.explain import explain
 from pulsar_advisor.planning.questions.subject import Kind
@@ -36,10 +33,7 @@ def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> E
     state, earlier = fit_states(root, snapshot, request.view, request.history, {}, settings.values)
     configuration = settings_inputs(root, snapshot)
 
-    def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
-        return resolve_settings(*configuration, what_if).values
-
-    found = explain(request, kind, name, state, resolve, earlier)
+    found = explain(request, kind, name, state, lambda what_if: resolve_settings(*configuration, what_if), earlier)
     # A switch that is off also decides where the shedder does nothing: with another setting it would, Pulsar wouldn't.
     has_moves = found.acts or bool(shedding_switched_off_by(settings.values))
     return ExplanationOfSnapshot(

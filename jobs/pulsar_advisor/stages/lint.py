@@ -39,7 +39,7 @@ def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
     tried = trials(
         changes,
         fit_part(state),
-        lambda what_if: resolve_settings(*inputs, what_if).values,
+        lambda what_if: resolve_settings(*inputs, what_if),
         earlier_states(root, state, None, {}, settings) if changes else (),
     )
     return proposals(findings, tried), covered.why

@@ -92,7 +92,7 @@ def _left_alone(root: Root, snapshot: str, request: Request) -> LeftAlone:
     return LeftAlone.simulated(
         Situation.of(state, settings, earlier_states(root, state, request.history, request.what_if, settings.values)),
         [finding.change for finding in judge(lint_case(root, state, inputs))] if is_plain else (),
-        lambda what_if: resolve_settings(*inputs, what_if).values,
+        lambda what_if: resolve_settings(*inputs, what_if),
         request.seed,
         published_beside(root, state),
         set_aside_by_checks(root, snapshot),

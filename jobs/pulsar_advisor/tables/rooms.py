@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds.goal import ceiling_of
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS, refusals
@@ -17,12 +18,12 @@ def room_of(root: Root, snapshot: str, ceiling_ratio: float | None = None) -> Ro
     missing, and `UsageError` as `ceiling_of`: statements about this room must hold for a plan.
     """
     inputs_of(root, snapshot)
-    settings = settings_of(root, snapshot, {}).values
-    ceiling = ceiling_of(ceiling_ratio, settings.overloaded_ratio)
-    require_coverage(root, snapshot, "judged", settings)
-    state, earlier = fit_states(root, snapshot, "judged", None, {}, settings)
+    settings = settings_of(root, snapshot, {})
+    ceiling = ceiling_of(ceiling_ratio, settings.values.overloaded_ratio)
+    require_coverage(root, snapshot, "judged", settings.values)
+    state, earlier = fit_states(root, snapshot, "judged", None, {}, settings.values)
     if lacks := refusals("the room for bundles", "shedder", EVERY_UNLOAD_READS, state):
         raise DataNotFit(lacks[0].sentence)
     if not state.brokers.available.any():
         raise DataNotFit(f"snapshot {snapshot} has no active broker with usable figures: capture again")
-    return Room.of(state, settings, earlier, ceiling)
+    return Room.of(Situation.of_fit(state, settings, earlier), ceiling)

@@ -6,8 +6,7 @@ import pytest
 
 from pulsar_advisor.lint import thresholds
 from pulsar_advisor.lint.rule import Rule
-from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.questions.explain import explain
 from pulsar_advisor.planning.requests.request import Request
 from states import BrokerRow, BundleRow
@@ -271,8 +270,8 @@ def test_lint_and_explain_name_the_same_limit() -> None:
     found = thresholds.small_throughput_is_shed.find(of)
     assert found is not None
 
-    def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
-        return resolve_settings("4.0.8", {key: "100"}, what_if=what_if).values
+    def resolve(what_if: Mapping[str, str]) -> ResolvedSettings:
+        return resolve_settings("4.0.8", {key: "100"}, what_if=what_if)
 
     request = Request(shedder="ThresholdShedder", placement="LeastLongTermMessageRate")
     explained = {

@@ -52,7 +52,7 @@ def plan_of(shedder: str, placement: str, state: ClusterState) -> Plan:
     """The plan of one combination; an example that it refuses in words is none."""
     request = Request(shedder=shedder, placement=placement, seed=7)
     try:
-        [(_, proposal)] = propose(request, state, SETTINGS.values)
+        [(_, proposal)] = propose(request, Situation.of_fit(state, SETTINGS))
         if isinstance(proposal, AdvisorError):
             raise proposal
         return build_plan(Situation.of_fit(state, SETTINGS), proposal, request, INPUTS)
@@ -125,7 +125,7 @@ def test_the_strategy_of_ours_lifts_nobody_above_the_busiest_it_found(of: Rows) 
     state = cluster_state(*of)
     request = Request(shedder="MinimalMoveShedder", placement="LeastLongTermMessageRate", splits=False, seed=7)
     try:
-        [(_, proposal)] = propose(request, state, SETTINGS.values)
+        [(_, proposal)] = propose(request, Situation.of_fit(state, SETTINGS))
     except AdvisorError:
         reject()
     assert not isinstance(proposal, AdvisorError)

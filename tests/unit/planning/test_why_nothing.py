@@ -9,6 +9,7 @@ import pytest
 from conformance import outcomes_of
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.shedding.registry import load
@@ -53,9 +54,9 @@ def cluster(
 
 
 def why_nothing(shedder: str, state: ClusterState, **what_if: str) -> str:
-    settings = resolve_settings("4.0.8", what_if=what_if).values
+    settings = resolve_settings("4.0.8", what_if=what_if)
     ((_, proposal),) = propose(
-        Request(shedder=shedder, placement="RoundRobinBrokerSelector", splits=False), state, settings
+        Request(shedder=shedder, placement="RoundRobinBrokerSelector", splits=False), Situation.of_fit(state, settings)
     )
     assert not isinstance(proposal, Exception) and proposal.why_nothing is not None, proposal
     return proposal.why_nothing

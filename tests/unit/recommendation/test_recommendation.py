@@ -9,7 +9,6 @@ import pytest
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.plans.sealed import digest_of
@@ -56,8 +55,8 @@ def recommended(
     settings: ResolvedSettings = SETTINGS,
     earlier: Sequence[ClusterState] = (),
 ) -> tuple[Recommendation, dict[str, Plan]]:
-    def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
-        return resolve_settings("4.0.8", what_if=what_if).values
+    def resolve(what_if: Mapping[str, str]) -> ResolvedSettings:
+        return resolve_settings("4.0.8", what_if=what_if)
 
     situation = Situation.of(state, settings, earlier)
     alone = LeftAlone.simulated(situation, changes, resolve, request.seed, None, ())

@@ -43,7 +43,7 @@ def hot_left_alone() -> tuple[Ending, tuple[CycleSeen, ...]]:
 def proposed_plan(state: ClusterState, shedder: str, placement: str, **what_if: str) -> Plan:
     settings = resolve_settings("4.0.8", what_if={**EVERY_LOAD_COUNTS, **what_if})
     request = Request(shedder, placement, splits=False)
-    [(_, proposal)] = propose(request, state, settings.values)
+    [(_, proposal)] = propose(request, Situation.of_fit(state, settings))
     assert not isinstance(proposal, Exception)
     return build_plan(Situation.of_fit(state, settings), proposal, request, INPUTS)
 

@@ -14,6 +14,7 @@ from pulsar_advisor.model.configuration.resolved_settings import resolve_setting
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
@@ -37,7 +38,8 @@ EAGER = {
     "minUnloadMessageThroughput": "0",
     "lowerBoundarySheddingEnabled": "true",
 }
-ANY_SETTINGS = resolve_settings("4.0.8", what_if=EAGER).values
+ANY = resolve_settings("4.0.8", what_if=EAGER)
+ANY_SETTINGS = ANY.values
 SPLITTING = resolve_settings("4.0.8", what_if={**EAGER, "loadBalancerNamespaceBundleMaxMsgRate": "20"}).values
 
 
@@ -320,7 +322,7 @@ def test_the_first_cycle_that_acts_is_the_one_a_recommendation_predicts(
     rows: Rows, shedder: str, placement: str
 ) -> None:
     state = cluster_state(*rows)
-    [(_, proposal)] = propose(Request(shedder, placement, splits=False, seed=3), state, ANY_SETTINGS)
+    [(_, proposal)] = propose(Request(shedder, placement, splits=False, seed=3), Situation.of_fit(state, ANY))
     if isinstance(proposal, AdvisorError) or not proposal.moves or proposal.acts_in_cycle is None:
         reject()
     if proposal.acts_in_cycle > 1 and (state.bundles.last_unloaded_at_ms > 0).any():

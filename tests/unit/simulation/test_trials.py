@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.simulation.foresight import left_alone
@@ -22,12 +22,12 @@ IDLE_BROKER = cluster({**{f"b{number}": [40.0, 40.0] for number in range(10)}, "
 LOWER_BOUNDARY = {"lowerBoundarySheddingEnabled": "true"}
 
 
-def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
-    return resolve_settings("4.0.8", what_if={**EVERY_LOAD_COUNTS, **what_if}).values
+def resolve(what_if: Mapping[str, str]) -> ResolvedSettings:
+    return resolve_settings("4.0.8", what_if={**EVERY_LOAD_COUNTS, **what_if})
 
 
 def idle_broker(what_if: Mapping[str, str] = {}) -> Situation:
-    return Situation.of_fit(IDLE_BROKER, resolve_settings("4.0.8", what_if={**EVERY_LOAD_COUNTS, **what_if}))
+    return Situation.of_fit(IDLE_BROKER, resolve(what_if))
 
 
 def test_a_change_is_simulated_with_the_strategies_it_configures() -> None:
@@ -57,7 +57,7 @@ def test_a_strategy_that_is_not_modelled_is_said() -> None:
 
 
 def test_what_keeps_pulsar_from_shedding_with_a_change_is_known() -> None:
-    def off(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+    def off(what_if: Mapping[str, str]) -> ResolvedSettings:
         return resolve({"loadBalancerSheddingEnabled": "false", **what_if})
 
     still_off, on = trials([LOWER_BOUNDARY, {"loadBalancerSheddingEnabled": "true"}], IDLE_BROKER, off)
@@ -67,7 +67,7 @@ def test_what_keeps_pulsar_from_shedding_with_a_change_is_known() -> None:
 
 def of_idle_broker(maximum: float | None = None, **given: object) -> Ending:
     """Settles at 80 %, without an unload; `given` replaces figures, `maximum` that of the busiest broker at the end."""
-    own = simulate("ThresholdShedder", "LeastLongTermMessageRate", IDLE_BROKER, resolve({}), cycles=60)
+    own = simulate("ThresholdShedder", "LeastLongTermMessageRate", IDLE_BROKER, resolve({}).values, cycles=60)
     score = simulation_score(own, cycle_scores(own))
     if maximum is not None:
         score = replace(score, last_usage_maximum_ratio=maximum)
@@ -77,7 +77,7 @@ def of_idle_broker(maximum: float | None = None, **given: object) -> Ending:
 def test_a_change_is_compared_with_today_under_the_same_seed() -> None:
     threshold = "loadBalancerBrokerThresholdShedderPercentage"
 
-    def far_apart(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+    def far_apart(what_if: Mapping[str, str]) -> ResolvedSettings:
         return resolve({threshold: "70", **what_if})
 
     state = cluster({"a": [10.0] * 8, "b": [], "c": [10.0]})
@@ -96,7 +96,7 @@ def test_a_change_that_never_ends_and_relieves_no_one_is_worse_than_nothing() ->
 
 
 def test_switching_shedding_on_is_compared_with_a_cluster_that_sheds_nothing() -> None:
-    def switched_off(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+    def switched_off(what_if: Mapping[str, str]) -> ResolvedSettings:
         return resolve({**LOWER_BOUNDARY, "loadBalancerSheddingEnabled": "false", **what_if})
 
     switch, other = trials(
@@ -142,7 +142,7 @@ def test_that_less_counts_as_usage_relieves_no_broker() -> None:
 
 
 def test_what_was_found_of_the_cluster_left_alone_is_not_simulated_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = resolve({})
+    own = resolve({}).values
     alone = left_alone(idle_broker(), 0)
     without = trials([LOWER_BOUNDARY], IDLE_BROKER, resolve)
     monkeypatch.setattr("pulsar_advisor.simulation.trials.simulate", changed_only(own))
@@ -152,7 +152,7 @@ def test_what_was_found_of_the_cluster_left_alone_is_not_simulated_again(monkeyp
 def test_with_the_switch_alone_a_cluster_evolves_as_found_of_it_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     off = {**LOWER_BOUNDARY, "loadBalancerSheddingEnabled": "false"}
 
-    def switched_off(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+    def switched_off(what_if: Mapping[str, str]) -> ResolvedSettings:
         return resolve({**off, **what_if})
 
     switch, alone = {"loadBalancerSheddingEnabled": "true"}, left_alone(idle_broker(off), 0)

@@ -44,12 +44,12 @@ def computed_again(plan: Plan, situation: Situation, inputs: PlanInputs, checks:
 
     Needs no Spark: one plan is a matter of seconds. Raises `AdvisorError` if nothing can be computed.
     """
-    request, state, settings = Request.of_plan(plan), situation.fit, situation.settings.values
+    request = Request.of_plan(plan)
     proposal: Proposal | AdvisorError | None
     if plan.goal is None and (not plan.placement or request.shedder == ALL):
-        proposal = propose_splits(request, state, settings)
+        proposal = propose_splits(request, situation)
     else:
-        [(_, proposal)] = propose(request, state, settings, situation.earlier)
+        [(_, proposal)] = propose(request, situation)
     if not isinstance(proposal, Proposal):
         raise proposal or DataNotFit("the snapshot lacks what a decision about splits reads")
     return build_plan(situation, proposal, request, inputs, checks)

@@ -30,7 +30,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.cluster.isolation_policies import NO_POLICY
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.load.base_load import BaseLoad, base_load, usage_that_moves, with_usage_of_rates
+from pulsar_advisor.model.load.base_load import BaseLoad, usage_that_moves
 from pulsar_advisor.model.load.resource_usage import (
     ROUNDING_RATIO,
     WEIGHT_KEYS,
@@ -46,6 +46,7 @@ from pulsar_advisor.placement.filters import (
     placement_facts,
     policy_candidates,
 )
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds.arrivals import may_have_arrived
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
 from pulsar_advisor.planning.proposals.limits import Limits, among
@@ -141,19 +142,13 @@ class Room:
         self._peers_by_namespace: dict[int, _Peers] = {}
 
     @classmethod
-    def of(
-        cls,
-        state: ClusterState,
-        settings: LoadBalancerSettings,
-        earlier: Sequence[ClusterState] = (),
-        ceiling_ratio: float | None = None,
-    ) -> Self:
-        """The room of a fit state; `earlier` shows base loads, the ceiling is by default the overload threshold."""
+    def of(cls, situation: Situation, ceiling_ratio: float | None = None) -> Self:
+        """The room of the fit part; the ceiling is by default the overload threshold."""
+        settings, settled = situation.settings.values, situation.settled
         ceiling = settings.overloaded_ratio if ceiling_ratio is None else ceiling_ratio
-        base = base_load(state, earlier)
-        settled = with_usage_of_rates(state, earlier, base)
-        room = cls(settled, settings, base, ceiling, np.fmax(state.brokers.usage, settled.brokers.usage))
-        room.may_have_arrived = may_have_arrived(state, earlier)
+        most = np.fmax(situation.fit.brokers.usage, settled.brokers.usage)
+        room = cls(settled, settings, situation.base, ceiling, most)
+        room.may_have_arrived = may_have_arrived(situation.fit, situation.earlier)
         return room
 
     def copy(self) -> Self:

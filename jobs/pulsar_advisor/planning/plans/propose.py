@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Floats
 from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.load.extensible_load import ExtensibleLoad
 from pulsar_advisor.model.plans.goal import Goal
@@ -20,9 +19,9 @@ from pulsar_advisor.model.strategy.memory import MOST_CYCLES
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement.filters import placement_facts, unload_obstacle
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds import registry as kinds
 from pulsar_advisor.planning.kinds.room import Room
-from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.proposals.executable import why_no_destination
 from pulsar_advisor.planning.proposals.fitness import split_refusals, unload_refusals
 from pulsar_advisor.planning.proposals.limits import Limits
@@ -37,24 +36,23 @@ from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.splitting.steady_splits import steady_splits
 
 
-def propose(
-    request: Request, state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState] = ()
-) -> Iterator[tuple[str, Proposal | AdvisorError]]:
+def propose(request: Request, situation: Situation) -> Iterator[tuple[str, Proposal | AdvisorError]]:
     """One proposal per placement strategy, or an `AdvisorError` if the combination can't be judged.
 
-    The request is about one shedder, or about a goal, which makes one proposal. `earlier` are the states before
-    it, oldest first, for the shedder's memory. A strategy that lacks an input is not run: the proposal names the input.
+    The request is about one shedder, or about a goal, which makes one proposal. A strategy that lacks an input is not
+    run: the proposal names the input.
     """
     if request.goal is not None:
-        yield "", _for_goal(request.goal, request.limits, state, settings, earlier)
+        yield "", _for_goal(request.goal, request.limits, situation)
         return
+    state, settings = situation.fit, situation.settings.values
     if lacks := unload_refusals(find(shedders.SHEDDERS, request.shedder, "shedder"), "shedder", state):
         yield from ((name, _without_unloads(request.shedder, name, lacks[0].sentence)) for name in request.placements)
         return
     shedder = shedders.load(request.shedder)
     candidates = CandidateSets.of(placement_facts(state, settings), shedding=True)
     view = observed(shedder.observe, candidates.facts)
-    memory = replay(shedder, earlier, state, settings)
+    memory = replay(shedder, situation.earlier, state, settings)
     steady = steady_state(shedder, view, settings, memory)
     published = _published(view, lambda other: steady_state(shedder, other, settings, memory))
     for name in request.placements:
@@ -67,15 +65,13 @@ def propose(
             yield name, error
 
 
-def _for_goal(
-    goal: Goal, limits: Limits, state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState]
-) -> Proposal:
+def _for_goal(goal: Goal, limits: Limits, situation: Situation) -> Proposal:
     """What a plan kind proposes for a resolved goal; nothing where a destination would not be kept."""
-    if lacks := unload_refusals(kinds.plan_kind(goal.kind), "shedder", state):
+    if lacks := unload_refusals(kinds.plan_kind(goal.kind), "shedder", situation.fit):
         return _without_unloads(goal.kind, "", lacks[0].sentence)
-    if why := why_no_destination(state, settings):
+    if why := why_no_destination(situation.fit, situation.settings.values):
         return _without_unloads(goal.kind, "", why)
-    room = Room.of(state, settings, earlier, goal.ceiling_ratio).within(limits)
+    room = Room.of(situation, goal.ceiling_ratio).within(limits)
     return kinds.load(goal.kind).propose(goal, room.onto(room.rows_of(goal.onto)) if goal.onto else room)
 
 
@@ -180,12 +176,13 @@ def _without_unloads(shedder: str, placement: str, why: str) -> Proposal:
     return Proposal(shedder, placement, moves=(), splits=(), answers=(), acts_in_cycle=None, why_nothing=why)
 
 
-def propose_splits(request: Request, state: ClusterState, settings: LoadBalancerSettings) -> Proposal | None:
+def propose_splits(request: Request, situation: Situation) -> Proposal | None:
     """What the cluster's own decider would split; None if that isn't requested, or can't be judged.
 
     Pulsar decides about splits without regard to shedding, and they can't be undone. So they are a separate proposal in
     the decider's name. Children that are to be unloaded go where the cluster's own placement strategy puts them.
     """
+    state, settings = situation.fit, situation.settings.values
     if request.goal is not None or not request.splits or split_refusals(state, settings):
         return None
     steady = steady_splits(state, settings)
@@ -193,7 +190,7 @@ def propose_splits(request: Request, state: ClusterState, settings: LoadBalancer
     places_children = request.unload_children and state.load_manager != "simple"
     return Proposal(
         shedder=decider,
-        placement=configured_of(state.load_manager, settings).placement if places_children else "",
+        placement=situation.configured.placement if places_children else "",
         moves=(),
         splits=steady.decision.splits,
         answers=(Answers(decider, "splitting", steady.decision.bundles),),

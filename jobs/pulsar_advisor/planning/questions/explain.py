@@ -23,6 +23,7 @@ from pulsar_advisor.model.strategy.outcomes import Outcomes, vocabulary
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.deciding import deciding, require_inputs
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal, Role
@@ -115,19 +116,22 @@ def explain(
     `state` and `earlier` (those before, oldest first) are as the brokers reported them; `request` may hold a what-if.
     Raises `AdvisorError` if the combination can't be judged, `UsageError` if there is no such subject.
     """
-    own, subject = resolve({}), Subject.of(state, kind, name)
+    own, subject = resolve({}).values, Subject.of(state, kind, name)
     require_inputs(request.shedder, request.placement, state)
 
-    def proposed(what_if: Mapping[str, str]) -> Proposal:
+    def under(what_if: Mapping[str, str]) -> Situation:
         settings = resolve(what_if)
-        seen, *seen_earlier = (with_what_if(moment, own, settings, what_if) for moment in (state, *earlier))
-        ((_, proposal),) = propose(request, seen, settings, seen_earlier)
+        seen, *seen_earlier = (with_what_if(one, own, settings.values, what_if) for one in (state, *earlier))
+        return Situation.of_fit(seen, settings, seen_earlier)
+
+    def proposed(what_if: Mapping[str, str]) -> Proposal:
+        ((_, proposal),) = propose(request, under(what_if))
         if isinstance(proposal, AdvisorError):
             raise proposal
         return proposal
 
-    proposal, settings = proposed(request.what_if), resolve(request.what_if)
-    splits = propose_splits(request, with_what_if(state, own, settings, request.what_if), settings)
+    proposal, asked = proposed(request.what_if), under(request.what_if)
+    splits, settings = propose_splits(request, asked), asked.settings.values
     links = tuple(_links(state, subject, proposal.moves, (*proposal.answers, *(splits.answers if splits else ()))))
     as_is = _fate(subject, proposal.moves)
 

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, ClusterState
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.configuration.setting_texts import what_if_value
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
@@ -24,7 +25,7 @@ from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 
-Resolve = Callable[[Mapping[str, str]], LoadBalancerSettings]
+Resolve = Callable[[Mapping[str, str]], ResolvedSettings]
 """A cluster's settings with some of Pulsar's keys replaced by texts."""
 
 NIC_SPEED: Final = "loadBalancerOverrideBrokerNicSpeedGbps"

@@ -67,12 +67,12 @@ def cluster(
 
 def room(state: ClusterState, *, follows_messages: bool = True) -> Room:
     """The room in it, under the overload threshold; by default history shows that no broker has a base load."""
-    return Room.of(state, SETTINGS.values, _history(state) if follows_messages else ())
+    return Room.of(Situation.of_fit(state, SETTINGS, _history(state) if follows_messages else ()))
 
 
 def proposed(state: ClusterState, goal: Goal) -> Proposal:
     """What a kind proposes, under the settings of 4.0.8."""
-    [(_, proposal)] = propose(Request(goal=_resolved(state, goal)), state, SETTINGS.values, _history(state))
+    [(_, proposal)] = propose(Request(goal=_resolved(state, goal)), Situation.of_fit(state, SETTINGS, _history(state)))
     assert isinstance(proposal, Proposal)
     return proposal
 
@@ -80,10 +80,10 @@ def proposed(state: ClusterState, goal: Goal) -> Proposal:
 def planned(state: ClusterState, goal: Goal, *, follows_messages: bool = True, **limits: Any) -> Plan:
     """The plan of it; by default history shows that no broker has a base load, else one snapshot is all there is."""
     request = Request(goal=_resolved(state, goal), limits=Limits(**limits))
-    history = _history(state) if follows_messages else []
-    [(_, proposal)] = propose(request, state, SETTINGS.values, history)
+    situation = Situation.of_fit(state, SETTINGS, _history(state) if follows_messages else [])
+    [(_, proposal)] = propose(request, situation)
     assert isinstance(proposal, Proposal)
-    return build_plan(Situation.of_fit(state, SETTINGS, history), proposal, request, INPUTS)
+    return build_plan(situation, proposal, request, INPUTS)
 
 
 def _history(state: ClusterState) -> list[ClusterState]:

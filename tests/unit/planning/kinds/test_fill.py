@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
 from unit.planning.kinds.clusters import SETTINGS, cluster, executable, host, planned
@@ -20,7 +21,7 @@ def test_ten_brokers_at_80_percent_and_one_at_0() -> None:
     """The mean is 72.7 %: ThresholdShedder does nothing, and the idle broker stays idle (PIP-220)."""
     state = cluster(TEN_BUSY)
     request = Request(shedder="ThresholdShedder", placement="LeastLongTermMessageRate", splits=False)
-    [(_, shedder)] = propose(request, state, SETTINGS.values)
+    [(_, shedder)] = propose(request, Situation.of_fit(state, SETTINGS))
     assert not shedder.moves
     plan = planned(state, Goal("fill", ("new",)))
     after = {host(broker): row.usage_ratio or 0.0 for broker, row in plan.predicted.after.brokers.items()}

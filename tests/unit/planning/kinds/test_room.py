@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.placement.filters import destinations
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds import room
 from pulsar_advisor.planning.kinds.room import Room
 from unit.planning.kinds.clusters import SETTINGS, cluster
@@ -28,7 +29,7 @@ def test_a_move_changes_the_candidates_of_its_anti_affinity_group_alone() -> Non
     sizes = {"a": (5, 4, 3), "b": (), "c": ()}
     of_a = ("t/m", "t/n", "t/o")
     state = cluster(sizes, namespaces={"a": of_a}, groups={"t/m": "g", "t/n": "g"})
-    asked, (m, n, o), (a, b, c) = Room.of(state, SETTINGS.values), range(3), range(3)
+    asked, (m, n, o), (a, b, c) = Room.of(Situation.of_fit(state, SETTINGS)), range(3), range(3)
     assert [asked.candidates(bundle).brokers.tolist() for bundle in (m, o)] == [[b, c], [a, b, c]]
     asked.move(n, b)
     assert [asked.candidates(bundle).brokers.tolist() for bundle in (m, o)] == [[c], [a, b, c]]
@@ -36,7 +37,7 @@ def test_a_move_changes_the_candidates_of_its_anti_affinity_group_alone() -> Non
 
 def test_the_filters_are_asked_once_for_all_namespaces_with_the_same_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     of_one = IsolationPolicy("of one", ("t/a-0",), ("a",), ("b",), 1, 100)
-    asked = Room.of(cluster({"a": (5, 4, 3), "b": (2,)}, policies=(of_one,)), SETTINGS.values)
+    asked = Room.of(Situation.of_fit(cluster({"a": (5, 4, 3), "b": (2,)}, policies=(of_one,)), SETTINGS))
     counted = Mock(wraps=destinations)
     monkeypatch.setattr(room, "destinations", counted)
     assert [asked.candidates(bundle).brokers.tolist() for bundle in range(4)] == [[0], [1], [1], [1]]
@@ -47,11 +48,11 @@ def test_a_group_is_not_brought_together_in_a_failure_domain_unless_the_bundle_h
     sizes, names = {"a": (5,), "b": (), "c": (4,), "d": ()}, {"a": ("t/m",), "b": (), "c": ("t/n",), "d": ()}
     state = cluster(sizes, namespaces=names, groups={"t/m": "g", "t/n": "g"})
     state = replace(state, failure_domains=("east", "east", "west", "west"))
-    room = Room.of(state, resolve_settings("4.0.8", {"failureDomainsEnabled": "true"}).values)
+    room = Room.of(Situation.of_fit(state, resolve_settings("4.0.8", {"failureDomainsEnabled": "true"})))
     m, (a, b, d) = 0, (0, 1, 3)
     assert room.allowed(m).tolist() == [b]
     assert room.emptying([a, b]).allowed(m).tolist() == [d]
-    assert Room.of(state, SETTINGS.values).allowed(m).tolist() == [b, d]
+    assert Room.of(Situation.of_fit(state, SETTINGS)).allowed(m).tolist() == [b, d]
 
 
 def test_a_broker_that_takes_a_bundle_serves_every_kind_of_its_topics() -> None:
@@ -64,7 +65,7 @@ def test_a_broker_that_takes_a_bundle_serves_every_kind_of_its_topics() -> None:
         brokers = replace(state.brokers, persistent_topics_enabled=enabled[0], non_persistent_topics_enabled=enabled[1])
         loaded = np.array([True, True])
         state = replace(state, brokers=brokers, topics=replace(state.topics, loaded=loaded))
-        assert Room.of(state, SETTINGS.values).allowed(0).tolist() == [3]
+        assert Room.of(Situation.of_fit(state, SETTINGS)).allowed(0).tolist() == [3]
 
 
 bundles = st.integers(0, len(GROUPED.bundles) - 1)
@@ -78,12 +79,12 @@ def answers(asked: Room) -> list[tuple[list[int], list[int]]]:
 
 @given(st.lists(st.tuples(bundles, brokers, st.booleans()), max_size=6))
 def test_every_move_counts_for_the_anti_affinity_groups(moves: list[tuple[int, int, bool]]) -> None:
-    asked = Room.of(GROUPED, SETTINGS.values)
+    asked = Room.of(Situation.of_fit(GROUPED, SETTINGS))
     for number, (bundle, broker, in_a_copy) in enumerate(moves, start=1):
         left, before = asked, answers(asked)
         asked = asked.copy() if in_a_copy else asked
         asked.move(bundle, broker)
-        unasked = Room.of(GROUPED, SETTINGS.values)
+        unasked = Room.of(Situation.of_fit(GROUPED, SETTINGS))
         for moved, to, _ in moves[:number]:
             unasked.move(moved, to)
         assert answers(asked) == answers(unasked)

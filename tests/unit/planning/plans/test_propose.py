@@ -13,6 +13,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     PublishedLoad,
 )
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
@@ -21,13 +22,13 @@ from states import BrokerRow, BundleRow, cluster_state
 
 def ask(state: ClusterState, settings: ResolvedSettings, shedder: str = "ThresholdShedder") -> Proposal:
     request = Request(shedder=shedder, placement="LeastLongTermMessageRate")
-    [(_, proposal)] = propose(request, state, settings.values)
+    [(_, proposal)] = propose(request, Situation.of_fit(state, settings))
     assert isinstance(proposal, Proposal)
     return proposal
 
 
 def splits_of(state: ClusterState, settings: ResolvedSettings, **wanted: bool) -> Proposal:
-    proposal = propose_splits(Request(**wanted), state, settings.values)  # type: ignore[arg-type]
+    proposal = propose_splits(Request(**wanted), Situation.of_fit(state, settings))  # type: ignore[arg-type]
     assert proposal is not None
     return proposal
 
@@ -81,7 +82,7 @@ def test_a_cluster_without_a_bundle_to_split_is_said_so(state: ClusterState) -> 
 
 
 def test_splits_that_are_not_requested_are_not_proposed(state: ClusterState, settings: ResolvedSettings) -> None:
-    assert propose_splits(Request(splits=False), state, settings.values) is None
+    assert propose_splits(Request(splits=False), Situation.of_fit(state, settings)) is None
 
 
 def test_a_shedder_that_does_nothing_names_the_broker_nearest_to_acting(state: ClusterState) -> None:
@@ -294,7 +295,7 @@ def test_a_bundle_that_pulsar_may_draw_back_to_its_broker_is_named(state: Cluste
         "4.0.8", {"loadBalancerAvgShedderHitCountHighThreshold": "1", "maxUnloadPercentage": "0.9"}
     )
     request = Request(shedder="AvgShedder", placement="AvgShedder", splits=False, seed=seed)
-    [(_, proposal)] = propose(request, crowded, at_once.values)
+    [(_, proposal)] = propose(request, Situation.of_fit(crowded, at_once))
     assert isinstance(proposal, Proposal)
     [move] = proposal.moves
     assert (move.bundle, move.source, move.destination) == (0, 0, 2)

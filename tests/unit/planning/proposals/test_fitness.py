@@ -11,6 +11,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.proposals.proposal import Proposal
@@ -52,13 +53,13 @@ def without(state: ClusterState, *brokers: int) -> ClusterState:
 
 
 def ask(state: ClusterState, shedder: str, placement: str = "LeastLongTermMessageRate") -> Proposal:
-    [(_, proposal)] = propose(Request(shedder=shedder, placement=placement), state, EAGER.values)
+    [(_, proposal)] = propose(Request(shedder=shedder, placement=placement), Situation.of_fit(state, EAGER))
     assert isinstance(proposal, Proposal), proposal
     return proposal
 
 
 def split_bundles(state: ClusterState, settings: ResolvedSettings = EAGER) -> list[str]:
-    proposal = propose_splits(Request(), state, settings.values)
+    proposal = propose_splits(Request(), Situation.of_fit(state, settings))
     return [] if proposal is None else [state.bundle_name(split.bundle) for split in proposal.splits]
 
 
@@ -125,7 +126,7 @@ def test_without_topic_names_only_the_algorithms_that_read_them_are_refused(stat
         "topic_names",
     )
     request = Request(shedder="ThresholdShedder", placement="LeastLongTermMessageRate")
-    [(_, proposal)] = propose(request, lacking, BY_TOPICS.values)
+    [(_, proposal)] = propose(request, Situation.of_fit(lacking, BY_TOPICS))
     assert isinstance(proposal, Proposal)
     assert proposal.moves and split_bundles(lacking, BY_TOPICS) == []
 

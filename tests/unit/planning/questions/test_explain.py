@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.questions.explain import SHOWN, Explanation, Link, explain
@@ -24,8 +23,8 @@ THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
 LARGEST, SECOND = "t/hot/0x00000000_0x40000000", "t/hot/0x40000000_0x80000000"
 
 
-def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
-    return resolve_settings("4.0.8", what_if=what_if).values
+def resolve(what_if: Mapping[str, str]) -> ResolvedSettings:
+    return resolve_settings("4.0.8", what_if=what_if)
 
 
 def why(state: ClusterState, kind: Kind = "cluster", name: str = "", **given: Any) -> Explanation:

@@ -17,6 +17,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.configured import configured_strategies
@@ -122,10 +123,10 @@ def answers(key: str, state: ClusterState, release: str, texts: Mapping[str, str
         for entries in (SHEDDERS, PLACEMENTS)
     )
     for shedder, placement in product(asked, placed):
-        for _, proposal in propose(Request(shedder, placement), state, settings.values, history):
+        for _, proposal in propose(Request(shedder, placement), Situation.of_fit(state, settings, history)):
             yield str(proposal) if isinstance(proposal, AdvisorError) else plain(proposal)
         yield would_pulsar_act(settings, state.load_manager, shedder, True, True)
-    splits = propose_splits(Request(), state, settings.values)
+    splits = propose_splits(Request(), Situation.of_fit(state, settings))
     yield "" if splits is None else plain(splits)
     values = settings.values
     yield str(
