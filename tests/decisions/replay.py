@@ -19,7 +19,8 @@ import numpy as np
 
 from decisions.recording import RECORDINGS, Cycle, Recording, read_recording
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, rate_per_s
-from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import usage_ratios
@@ -185,7 +186,7 @@ def _of_this_cycle(verdict: Verdict) -> Verdict:
 
 
 def _verdict(recording: Recording, cycle: Cycle, root: Root, history: int) -> Verdict:
-    state, settings = state_of(root, cycle.before), settings_of(root, cycle.before)
+    state, settings = state_of(root, cycle.before), resolve_settings(*settings_inputs(root, cycle.before))
     earlier = [state_of(root, one) for one in islice(comparable_before(root, cycle.before), history)]
     situation = Situation.of_fit(state, settings, earlier[::-1])
     request = Request(*situation.configured, splits=False, view="published", history=history)
@@ -210,7 +211,7 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
         return []
     before = cluster_state(root, cycle.before, "fresh")
     earlier = [cluster_state(root, one, "fresh") for one in islice(comparable_before(root, cycle.before), HISTORY)]
-    settings = settings_of(root, cycle.before).values
+    settings = settings_of(root, cycle.before)
     owners = _owners(recording.snapshots[cycle.after])
     base = base_load(before, earlier[::-1])
     outlook = Outlook.of(before, base, with_usage_of_rates(before, earlier[::-1], base))
@@ -275,9 +276,9 @@ def state_of(root: Root, snapshot: str) -> ClusterState:
     return fit_part(judged.state_of(root, snapshot, "published", {}))
 
 
-def settings_of(root: Root, snapshot: str) -> ResolvedSettings:
+def settings_of(root: Root, snapshot: str) -> LoadBalancerSettings:
     """The settings of the snapshot's brokers."""
-    return resolve_settings(*settings_inputs(root, snapshot))
+    return resolve_settings(*settings_inputs(root, snapshot)).values
 
 
 def _owners(snapshot: RawSnapshot) -> dict[str, str]:
