@@ -66,8 +66,8 @@ def _namespace(process: int) -> str:
 def _began(process: int) -> str:
     """Start time, field 22 of the process's `stat`; empty if it doesn't exist."""
     try:
-        # The second field, the name in parentheses, may contain spaces.
-        state, *fields = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
+        # The second field, the name in parentheses, may be any bytes, such as half a character.
+        state, *fields = (_PROC / str(process) / "stat").read_bytes().rpartition(b")")[2].decode().split()
     except (OSError, ValueError):
         return ""
     return "" if state in _ENDED else fields[18]

@@ -6,14 +6,26 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.storage.process import Process, has_ended, this_process
+from pulsar_advisor.storage.process import Process, has_ended, is_alive, this_process
 
 
 def test_this_process_has_not_ended() -> None:
     assert not has_ended(this_process())
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9", b"roll) R 1 (\xc3", b"two\nlines"])
+def test_its_name_may_be_any_bytes(name: bytes) -> None:
+    was_named, mine = Path("/proc/self/comm"), this_process()
+    before = was_named.read_bytes()
+    was_named.write_bytes(name)
+    try:
+        assert (has_ended(mine), is_alive(mine), this_process()) == (False, True, mine)
+    finally:
+        was_named.write_bytes(before)
 
 
 def test_a_process_that_was_waited_for_has_ended() -> None:
