@@ -43,11 +43,11 @@ os.environ |= {
 
 import documents  # noqa: E402
 from ledgers import new_ledgers_are_copies as new_ledgers_are_copies  # noqa: E402
-from pulsar_advisor.documents.apply_result import ApplyResult  # noqa: E402
 from pulsar_advisor.execution.apply import apply_plan  # noqa: E402
 from pulsar_advisor.execution.ledger.ledger import Ledger  # noqa: E402
 from pulsar_advisor.execution.ledger.opening import open_ledger  # noqa: E402
-from pulsar_advisor.execution.run.options import ApplyOptions, Interruption  # noqa: E402
+from pulsar_advisor.execution.run.end_of_run import AttemptResult  # noqa: E402
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Work  # noqa: E402
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id  # noqa: E402
 from pulsar_advisor.model.errors import Refused  # noqa: E402
 from pulsar_advisor.model.plans.plan import Plan  # noqa: E402
@@ -160,10 +160,10 @@ class Stages:
 
     def apply(
         self, plan: Plan, ledger: Ledger, _admin: Any, options: ApplyOptions, progress: Any, interruption: Interruption
-    ) -> ApplyResult:
+    ) -> AttemptResult:
         self.applied_with = options
         self.cluster.time.ms = max(self.cluster.time.ms, time.time_ns() // 1_000_000)
-        return apply_plan(plan, ledger, self.cluster, options, progress, self.cluster.time.clock, interruption)
+        return apply_plan(plan, options, Work(ledger, self.cluster, progress, self.cluster.time.clock, interruption))
 
     def state(self, _root: Root, snapshot: str, _view: str) -> Any:
         """What `normalize` would have made of the cluster now."""

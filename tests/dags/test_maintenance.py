@@ -16,8 +16,9 @@ from sqlalchemy import update
 
 from dags.conftest import RunDag, Stages
 from pulsar_advisor.execution.cluster.cluster_port import Override
-from pulsar_advisor.execution.consent.approval import Terms, approve, propose
+from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.approvals import Terms
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.ledger.switches import record_switching_off

@@ -15,8 +15,9 @@ from airflow.sdk.module_loading import import_string
 from dags.conftest import Answer, RunDag, Stages, cancel
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.cluster.cluster_port import Unload
-from pulsar_advisor.execution.consent.approval import Terms, approve, propose, standing_approval
+from pulsar_advisor.execution.consent.approval import approve, propose, standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.approvals import Terms
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import run_by_id

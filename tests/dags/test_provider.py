@@ -20,7 +20,7 @@ from pulsar_advisor.documents.apply_result import AppliedStep
 from pulsar_advisor.documents.call import Call
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.runs import StepState
-from pulsar_advisor.execution.run.end_of_run import StoppedRun
+from pulsar_advisor.execution.run.end_of_run import AttemptResult
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import ROLL
@@ -466,7 +466,7 @@ def test_a_run_that_ended_early_asks_for_what_can_be_done_and_is_retried_if_only
         task.on_kill()
     call = Call("PUT", "/admin/v2/namespaces/shop/orders/0x00000000_0x80000000/unload", {}, None)
     step = AppliedStep(id="step-001", action="unload", bundle="b", state=state, detail="", request=call)
-    result = StoppedRun(
+    result = AttemptResult(
         first=first,
         outcome="partial",
         digest="sha256:0",

@@ -22,8 +22,9 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Hold
 from pulsar_advisor.execution.ledger.unfinished import ended_runs
 from pulsar_advisor.execution.run.emptied import Left
+from pulsar_advisor.execution.run.end_of_run import AttemptResult
 from pulsar_advisor.execution.run.options import ApplyOptions
-from pulsar_advisor.execution.run.parking import ParkedRun, Parking
+from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, StorageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.sealed import digest_of
@@ -283,7 +284,7 @@ def test_somebody_is_called_about_a_run_that_waits_for_a_person_not_for_the_cloc
     """By default every run holds its first step for a minute."""
     result = {"outcome": "partial", "digest": "sha256:0", "run": 1, "sentence": "paused by olive"}
     nothing = {"steps": (), "undoable_steps": (), "refusals": (), "still_off": ()}
-    parked = ParkedRun.model_validate({**result, **nothing, "parking": parking})
+    parked = AttemptResult.model_validate({**result, **nothing, "parking": parking})
     operator = apply_operator()
     monkeypatch.setattr(operator, "_run", lambda *_, **__: parked)
     task = SimpleNamespace(retries=2)

@@ -31,7 +31,7 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.guard.settings import GUARDED
-from pulsar_advisor.execution.run.options import ApplyOptions
+from pulsar_advisor.execution.run.options import ApplyOptions, Work
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.plan import Identity, Plan, Step
@@ -144,7 +144,7 @@ class _Guarded:
 
 def _apply(plan: Plan, ledger: Ledger, cluster: AdminCluster, options: ApplyOptions, time: FakeTime) -> None:
     with suppress(AdvisorError):  # refused, or the cluster could not be read: the ledger says which
-        apply_plan(plan, ledger, cluster, options, lambda _line: None, time.clock)
+        apply_plan(plan, options, Work(ledger, cluster, lambda _line: None, time.clock))
 
 
 def _cluster(random: Random, server: FaultServer, time: FakeTime) -> Cluster:

@@ -21,12 +21,13 @@ from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
-from pulsar_advisor.execution.consent.approval import Terms, approve, propose
+from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.approvals import Terms
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.options import ApplyOptions
+from pulsar_advisor.execution.run.options import ApplyOptions, Work
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
@@ -108,7 +109,7 @@ def approved(ledger: Ledger, plan: Plan) -> Plan:
 
 
 def run(plan: Plan, ledger: Ledger, port: AdminCluster, **options: object) -> ApplyResult:
-    return apply_plan(plan, ledger, port, ApplyOptions(**options), print)  # type: ignore[arg-type]
+    return apply_plan(plan, ApplyOptions(**options), Work(ledger, port, print))  # type: ignore[arg-type]
 
 
 def test_the_brokers_show_the_new_owner_and_boundaries_and_a_second_apply_does_nothing(

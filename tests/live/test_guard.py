@@ -25,6 +25,7 @@ from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
+from pulsar_advisor.execution.run.options import Work
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.plans.plan import Step
 from unit.execution.actors import approved, options_of
@@ -84,7 +85,7 @@ class Ground:
                 after_the_first_step()
 
         unhurried = {"pause_s": 1.0, "canary_hold_s": 0.0, "error_budget": 5}
-        return apply_plan(plan, self.ledger, self.port, options_of(guard=True, **unhurried), progress)
+        return apply_plan(plan, options_of(guard=True, **unhurried), Work(self.ledger, self.port, progress))
 
     def _halved(self, number: int, text: str) -> Step:
         lower, upper = parse_range(text)

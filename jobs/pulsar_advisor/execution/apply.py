@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution import telemetry
-from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
-from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.ledger.approvals import record_refusal
 from pulsar_advisor.execution.ledger.held_run import LeaseLost, start_run, take_over
-from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.runs import (
@@ -29,15 +25,15 @@ from pulsar_advisor.execution.ledger.steps import is_left, steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.run.dry_run import dry_run
 from pulsar_advisor.execution.run.emptied import left_on
-from pulsar_advisor.execution.run.end_of_run import EndOfRun, StoppedRun, end_of_run
+from pulsar_advisor.execution.run.end_of_run import AttemptResult, EndOfRun, end_of_run
 from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard.guard import Guard
 from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.health import check_guard
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
-from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
-from pulsar_advisor.execution.run.parking import Parked, ParkedRun
+from pulsar_advisor.execution.run.options import ApplyOptions, Attempt, Work
+from pulsar_advisor.execution.run.parking import Parked
 from pulsar_advisor.execution.run.preconditions import LEDGER_CLOCK_TOLERANCE_S, foreign, no_destination
 from pulsar_advisor.execution.run.refusals import fits_options, reasons_to_refuse
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Refused
@@ -51,28 +47,7 @@ SETTLE_MARGIN_S: Final = 30
 """Extra time beyond `namespaceBundleUnloadingTimeoutMs` that a broker gets for a call it never answered."""
 
 
-@dataclass(frozen=True)
-class _Attempt:
-    """One call of `apply_plan`."""
-
-    plan: Plan
-    ledger: Ledger
-    cluster: ClusterPort
-    options: ApplyOptions
-    progress: Progress
-    clock: Clock
-    interruption: Interruption
-
-
-def apply_plan(
-    plan: Plan,
-    ledger: Ledger,
-    cluster: ClusterPort,
-    options: ApplyOptions,
-    progress: Progress,
-    clock: Clock = SYSTEM_CLOCK,
-    interruption: Interruption = undisturbed,
-) -> ApplyResult:
+def apply_plan(plan: Plan, options: ApplyOptions, work: Work) -> AttemptResult:
     """Apply an approved plan, preview it (`dry_run`), or resume a run that ended early (`resume`).
 
     Raises `Refused` if a safety rule forbids it and nothing was sent, and `ClusterUnreachable` if the cluster can't be
@@ -82,12 +57,12 @@ def apply_plan(
     nothing else was sent.
     """
     try:
-        return _result(_Attempt(plan, ledger, cluster, options, progress, clock, interruption))
+        return _result(Attempt(**vars(work), plan=plan, options=options))
     finally:
         telemetry.flush()
 
 
-def _result(attempt: _Attempt) -> ApplyResult:
+def _result(attempt: Attempt) -> AttemptResult:
     plan, ledger, options = attempt.plan, attempt.ledger, attempt.options
     ended = _applied(attempt)
     reached, left_there = goal_outcome(plan), ""
@@ -98,7 +73,7 @@ def _result(attempt: _Attempt) -> ApplyResult:
     has_ended = not options.dry_run and ended.parking is None
     left = left_off(ledger, plan.identity.cluster_name) if has_ended else ()
     undoable = (one.id for one in ended.steps if one.action == "unload" and one.state == "confirmed")
-    result = ApplyResult(
+    return AttemptResult(
         outcome=ended.outcome,
         digest=digest_of(plan),
         run=ended.run,
@@ -109,13 +84,12 @@ def _result(attempt: _Attempt) -> ApplyResult:
         still_off=tuple(switch.setting for switch in left),
         ledger_head=str(ledger.head()),
         goal_outcome="in part" if left_there else reached,
+        parking=ended.parking,
+        first=ended.first,
     )
-    if ended.parking is not None:
-        return ParkedRun(**vars(result), parking=ended.parking)
-    return result if ended.first == "" else StoppedRun(**vars(result), first=ended.first)
 
 
-def _applied(attempt: _Attempt) -> EndOfRun:
+def _applied(attempt: Attempt) -> EndOfRun:
     plan, ledger, cluster = attempt.plan, attempt.ledger, attempt.cluster
     digest = digest_of(plan)
     unfinished = unfinished_run(runs_of_plan(ledger, digest))
@@ -131,16 +105,15 @@ def _applied(attempt: _Attempt) -> EndOfRun:
     may_restore = not options.dry_run and options.turns_before is None
     is_left_off = may_restore and left_off(ledger, plan.identity.cluster_name)
     if is_left_off and foreign(plan, cluster.cluster_name(), cluster.active_brokers()) is None:
-        name = plan.identity.cluster_name
-        restore_what_was_left(ledger, name, cluster, attempt.progress, attempt.clock, interruption=attempt.interruption)
+        restore_what_was_left(attempt, plan.identity.cluster_name)
     runs = runs_of_plan(ledger, digest)
     finished = next((run for run in runs if run.state == "done"), None)
     if finished and fits_options(plan, options) and digest not in undone(ledger, plan.cluster):
         sentence = f"{digest} was already carried out, in run {finished.id}: nothing to do"
         return end_of_run("nothing_to_do", plan, finished.id, sentence, steps_of_run(ledger, finished.id))
-    refusals = reasons_to_refuse(plan, ledger, cluster, options, attempt.clock, runs)
+    refusals = reasons_to_refuse(attempt, runs)
     if options.dry_run:
-        return dry_run(plan, ledger, cluster, options, tuple(refusals), unfinished_run(runs))
+        return dry_run(attempt, tuple(refusals), unfinished_run(runs))
     try:
         if reason := next(refusals, None):
             raise Refused(reason)
@@ -155,14 +128,14 @@ def _applied(attempt: _Attempt) -> EndOfRun:
     return _carried_out(run)
 
 
-def _begun(attempt: _Attempt, unfinished: Run | None, paused: str | None) -> OngoingRun:
+def _begun(attempt: Attempt, unfinished: Run | None, paused: str | None) -> OngoingRun:
     """Take the unfinished run over, or start one. Raises `Refused` without an approval that holds, or a free cluster.
 
     Going on lifts the pause that somebody had asked for by then (`paused`: who, in words), and no later one.
     """
-    plan, ledger, cluster, options = attempt.plan, attempt.ledger, attempt.cluster, attempt.options
+    plan, ledger, options = attempt.plan, attempt.ledger, attempt.options
     approval = standing_approval(ledger, plan, options.policy)
-    settle_s = cluster.unloading_timeout_s() + SETTLE_MARGIN_S
+    settle_s = attempt.cluster.unloading_timeout_s() + SETTLE_MARGIN_S
     throttle = approval.throttle.with_changes(options.throttle_changes)
     if unfinished:
         lifts_pause = options.lifts_pause and options.waited is None
@@ -170,16 +143,13 @@ def _begun(attempt: _Attempt, unfinished: Run | None, paused: str | None) -> Ong
     else:
         held = start_run(ledger, plan, approval)
     if options.waited and not (unfinished and is_parked(unfinished, options.last_held)):
-        options = replace(options, waited=None)  # another process went on meanwhile, and may have sent calls
-    progress, clock, interruption = attempt.progress, attempt.clock, attempt.interruption
-    before = options.turns_before or frozenset()
-    guard = Guard(held, ledger, cluster, progress, clock, before, interruption) if throttle.guard else None
-    return OngoingRun(
-        plan, ledger, held, approval, throttle, cluster, options, settle_s, progress, clock, interruption, guard
-    )
+        # Another process went on meanwhile, and may have sent calls.
+        attempt = replace(attempt, options=replace(options, waited=None))
+    guard = Guard(held, attempt) if throttle.guard else None
+    return OngoingRun(**vars(attempt), held=held, approval=approval, throttle=throttle, settle_s=settle_s, guard=guard)
 
 
-def _not_drained(attempt: _Attempt) -> str:
+def _not_drained(attempt: Attempt) -> str:
     """Why brokers that the plan drains may not be stopped, though its steps are done; empty if they may be."""
     plan, cluster = attempt.plan, attempt.cluster
     if plan.goal is None or plan.goal.kind != "drain":
@@ -195,7 +165,7 @@ def _not_drained(attempt: _Attempt) -> str:
     return f"can't determine whether clients use anything there: {unknown}"
 
 
-def _await_holder(attempt: _Attempt) -> None:
+def _await_holder(attempt: Attempt) -> None:
     """Wait while another process holds the run of a plan: until the run ends or the process's lease expires.
 
     If its heartbeats are in the future, this machine's monotonic clock ends the wait. Raises `Refused` if this process

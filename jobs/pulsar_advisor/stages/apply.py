@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.transport import AdminTransport
-from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
@@ -15,10 +14,11 @@ from pulsar_advisor.execution.cluster.probe import PublishProbe, publishing
 from pulsar_advisor.execution.ledger.approvals import record_refusal
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.run.end_of_run import AttemptResult
 from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import why_not_off
-from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, Work, undisturbed
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of
@@ -32,7 +32,7 @@ def run(
     progress: Progress,
     interruption: Interruption = undisturbed,
     probe: PublishProbe | None = None,
-) -> ApplyResult:
+) -> AttemptResult:
     """Carry out an approved plan; see `apply_plan`."""
     with AdminTransport(connection, writes=True) as transport, ExitStack() as stack:
         if probe is not None and not options.dry_run:
@@ -41,7 +41,7 @@ def run(
             except Refused as refused:
                 record_refusal(ledger, digest_of(plan), str(refused))
                 raise
-        return apply_plan(plan, ledger, AdminCluster(transport), options, progress, interruption=interruption)
+        return apply_plan(plan, options, Work(ledger, AdminCluster(transport), progress, interruption=interruption))
 
 
 def why_balancer_is_on(connection: AdminConnection, cluster_name: str) -> str | None:
@@ -71,7 +71,7 @@ def restore_balancer(
         with AdminTransport(connection, writes=True) as transport:
             cluster = AdminCluster(transport)
             _require_reached(cluster, cluster_name)
-            restore_what_was_left(ledger, cluster_name, cluster, progress, decided_by=decided_by)
+            restore_what_was_left(Work(ledger, cluster, progress), cluster_name, decided_by)
 
 
 def _require_reached(cluster: AdminCluster, cluster_name: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pulsar_advisor.execution.consent.approval import Terms, approve, approve_automatically, require_digest
+from pulsar_advisor.execution.consent.approval import approve, approve_automatically, require_digest
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.approvals import Terms
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person

@@ -32,8 +32,8 @@ from pulsar_advisor_airflow.run_limits import PARK_FROM_S
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from pulsar_advisor.documents.apply_result import ApplyResult
     from pulsar_advisor.execution.ledger.tables import Hold
+    from pulsar_advisor.execution.run.end_of_run import AttemptResult
     from pulsar_advisor.execution.run.parking import Parking
     from pulsar_advisor.model.plans.canonical_json import Json
 
@@ -157,15 +157,13 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         with as_airflow_errors():
             until = next_time(self.until, _began(context)) if self.until else None
         from pulsar_advisor.documents.document import as_json
-        from pulsar_advisor.execution.run.end_of_run import StoppedRun
-        from pulsar_advisor.execution.run.parking import ParkedRun
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
         from pulsar_advisor_airflow.clusters import dag_of
 
         last_held = waited.hold if waited else _held_before(context)
         on_held = partial(_say_held, context)
         result = self._run(waited, until, lifts_pause=not is_retried(context), last_held=last_held, on_held=on_held)
-        if isinstance(result, ParkedRun):
+        if result.parking is not None:
             from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
 
             assert result.run is not None
@@ -185,8 +183,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             off = " and ".join(result.still_off)
             self.log.error("%s, balancer still off: %s; the task restore_guard tries again", result.outcome, off)
         if result.outcome == "partial":
-            first = (isinstance(result, StoppedRun) and result.first) or ""
-            on = f"clear this task to continue{first}" if result.is_left else "to go on, make a new plan"
+            on = f"clear this task to continue{result.first or ''}" if result.is_left else "to go on, make a new plan"
             choices = [on, *([back] if result.undoable_steps else [])]
             kind = AirflowException if self._killed else AirflowFailException
             raise kind(f"{said}; {'; '.join(choices)}")
@@ -204,7 +201,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         lifts_pause: bool,
         last_held: Hold | None,
         on_held: Callable[[Hold], None],
-    ) -> ApplyResult:
+    ) -> AttemptResult:
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.stages.apply import run
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook

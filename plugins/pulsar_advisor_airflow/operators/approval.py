@@ -246,7 +246,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self, ledger: Ledger, plan: Plan, throttle: ApplyThrottle, not_computed_here: str | None
     ) -> str | None:
         """None if the policy approved the plan; otherwise why a person must, empty if no policy applies."""
-        from pulsar_advisor.execution.consent.approval import Terms, approve_automatically
+        from pulsar_advisor.execution.consent.approval import approve_automatically
+        from pulsar_advisor.execution.ledger.approvals import Terms
 
         policy = approval_policy(self.cluster)
         if policy.automatic is None or not self.asks_policy:
@@ -272,7 +273,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     def _approve(
         self, ledger: Ledger, plan: Plan, approver: Person, consents: Sequence[ConsentName], form: Json
     ) -> None:
-        from pulsar_advisor.execution.consent.approval import Terms, approve
+        from pulsar_advisor.execution.consent.approval import approve
+        from pulsar_advisor.execution.ledger.approvals import Terms
         from pulsar_advisor.execution.throttle import ApplyThrottle
 
         approve(

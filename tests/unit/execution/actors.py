@@ -7,16 +7,17 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
-from pulsar_advisor.execution.consent.approval import VALID_FOR_S, Terms, approve, propose, standing_approval
+from pulsar_advisor.execution.consent.approval import VALID_FOR_S, approve, propose, standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.approvals import Terms
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
+from pulsar_advisor.execution.run.end_of_run import AttemptResult
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, Work, undisturbed
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.bounds import ERROR_BUDGET, IN_FLIGHT, MAX_AGE, PER_DESTINATION, PER_NAMESPACE, PER_SOURCE
 from pulsar_advisor.model.plans.plan import Plan, Step
@@ -87,12 +88,12 @@ def run(
     sleep: Callable[[float], None] | None = None,
     interruption: Interruption = undisturbed,
     **options: object,
-) -> ApplyResult:
+) -> AttemptResult:
     clock = cluster.time.clock if sleep is None else replace(cluster.time.clock, sleep=sleep)
-    return apply_plan(plan, ledger, cluster, options_of(**options), progress, clock, interruption)
+    return apply_plan(plan, options_of(**options), Work(ledger, cluster, progress, clock, interruption))
 
 
-def carried_out(ledger: Ledger, cluster: FakeCluster, *steps: Step, **options: object) -> ApplyResult:
+def carried_out(ledger: Ledger, cluster: FakeCluster, *steps: Step, **options: object) -> AttemptResult:
     """What becomes of an approved plan of these steps."""
     return run(approved(ledger, make_plan(steps)), ledger, cluster, **options)  # type: ignore[arg-type]
 

@@ -4,7 +4,8 @@ from dataclasses import asdict, fields
 
 import pytest
 
-from pulsar_advisor.execution.consent.approval import Terms, approve, propose
+from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.ledger.approvals import Terms
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
 from pulsar_advisor.model.errors import Refused, StorageError

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.consent.policy import POLICY, ApprovalPolicy
-from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of_plan, withdraw_approvals
+from pulsar_advisor.execution.ledger.approvals import Terms, add_approval, approvals_of_plan, withdraw_approvals
 from pulsar_advisor.execution.ledger.audit import why_unproven
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
@@ -21,7 +21,7 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person, account, is_authenticated, same_person
 from pulsar_advisor.execution.run.preconditions import NEW_PLAN
-from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
+from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES, VALID_FOR_S
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
@@ -30,7 +30,7 @@ from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of, seal
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import lasting
-from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededConsent, approve_words, needed_consents
+from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, approve_words, needed_consents
 
 ROLL_VALID_FOR_S: Final = 24 * 3600
 """The same for a roll, which waits for a restart after each of its turns."""
@@ -53,17 +53,6 @@ class Approved:
     expires_at_ms: int
     not_computed_here: str | None
     """Why the plan couldn't be computed again from its snapshot; null if it was."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Terms:
-    """What an approver grants with a plan, and why."""
-
-    consents: Collection[ConsentName] = ()
-    throttle: ApplyThrottle = DEFAULT_THROTTLE
-    """The loosest limits for its runs."""
-    valid_for_s: int = VALID_FOR_S
-    comment: str = ""
 
 
 @dataclass(frozen=True)
@@ -164,16 +153,7 @@ def approve(
         moves_of_a_bundle(plan)  # later turns are held to it
         terms = replace(terms, throttle=replace(terms.throttle, guard=True))
     with ledger.writing() as session:
-        return add_approval(
-            ledger,
-            session,
-            plan,
-            approver,
-            expires_at_ms=ledger.now_ms() + terms.valid_for_s * 1000,
-            comment=terms.comment,
-            consents=terms.consents,
-            throttle=terms.throttle,
-        )
+        return add_approval(ledger, session, plan, approver, terms, ledger.now_ms() + terms.valid_for_s * 1000)
 
 
 def moves_of_a_bundle(roll: Plan) -> int:

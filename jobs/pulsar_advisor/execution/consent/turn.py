@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.consent.approval import moves_of_a_bundle, standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of_plan
+from pulsar_advisor.execution.ledger.approvals import Terms, add_approval, approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import require_not_withdrawn
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
@@ -101,16 +101,8 @@ def approve_as_roll(ledger: Ledger, roll: Plan, plan: Plan, policy: ApprovalPoli
 
 
 def _add_approval_of_turn(ledger: Ledger, session: Session, plan: Plan, base: Approval) -> None:
-    add_approval(
-        ledger,
-        session,
-        plan,
-        Person(base.approver, base.source),
-        expires_at_ms=base.expires_at_ms,
-        comment=f"a turn of the roll {base.digest}",
-        consents=base.consents,
-        throttle=base.throttle,
-    )
+    terms = Terms(consents=base.consents, throttle=base.throttle, comment=f"a turn of the roll {base.digest}")
+    add_approval(ledger, session, plan, Person(base.approver, base.source), terms, base.expires_at_ms)
 
 
 def _beyond(roll: Plan, plan: Plan, base: Approval, left: Sequence[str], moved: Mapping[str, int]) -> Iterator[str]:

@@ -6,6 +6,7 @@ Whether an approval is allowed, and whether it holds, is for `execution.consent.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import or_, select
@@ -16,7 +17,8 @@ from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.rolls import plans_of_roll
 from pulsar_advisor.execution.ledger.tables import Approval, Run
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
+from pulsar_advisor.model.bounds import VALID_FOR_S
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import seal
@@ -27,16 +29,19 @@ REJECTED: Final = "rejected"
 """Kind of the event, and name of the state it leaves a plan in."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What an approver grants with a plan, and why."""
+
+    consents: Collection[ConsentName] = ()
+    throttle: ApplyThrottle = DEFAULT_THROTTLE
+    """The loosest limits for its runs."""
+    valid_for_s: int = VALID_FOR_S
+    comment: str = ""
+
+
 def add_approval(
-    ledger: Ledger,
-    session: Session,
-    plan: Plan,
-    approver: Person,
-    *,
-    expires_at_ms: int,
-    comment: str,
-    consents: Collection[ConsentName],
-    throttle: ApplyThrottle,
+    ledger: Ledger, session: Session, plan: Plan, approver: Person, terms: Terms, expires_at_ms: int
 ) -> Approval:
     """Record, within a write transaction, an approval that the policy allowed or that a roll's approval implies."""
     record = record_plan(ledger, session, seal(plan))
@@ -46,14 +51,14 @@ def add_approval(
         source=approver.source,
         at_ms=ledger.now_ms(),
         expires_at_ms=expires_at_ms,
-        comment=comment,
-        allows_splits="splits" in consents,
-        accepts_worse="worse" in consents,
-        accepts_low_confidence="low_confidence" in consents,
-        throttle_json=throttle.as_json(),
+        comment=terms.comment,
+        allows_splits="splits" in terms.consents,
+        accepts_worse="worse" in terms.consents,
+        accepts_low_confidence="low_confidence" in terms.consents,
+        throttle_json=terms.throttle.as_json(),
     )
     session.add(approval)
-    detail = f"by {approver}" + (f": {comment}" if comment else "")
+    detail = f"by {approver}" + (f": {terms.comment}" if terms.comment else "")
     ledger.add_event(session, record.digest, "approved", detail, [record, approval])
     return approval
 

@@ -14,13 +14,11 @@ from typing import Final
 
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
-from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
 from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.consent.turn import CarriedOnElsewhere, approve_as_roll, begin_turn, require_no_other_roll
-from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import plan_pause_requested
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import (
@@ -44,7 +42,7 @@ from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.guard.left_off import left_off, wait_until_settled
 from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import why_not_off
-from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
+from pulsar_advisor.execution.run.options import ApplyOptions, Work
 from pulsar_advisor.execution.run.preconditions import foreign, stale
 from pulsar_advisor.execution.run.steering import left_open
 from pulsar_advisor.model.errors import AdvisorError, Refused
@@ -70,19 +68,15 @@ PlanAnew = Callable[[Goal], tuple[Plan, str | None]]
 """Reads the cluster and makes a plan; also returns why it can't be computed again from its snapshot, if it can't."""
 
 
-@dataclass(frozen=True)
-class Roll:
+@dataclass(frozen=True, kw_only=True)
+class Roll(Work):
     """A roll, and what is needed to carry it on."""
 
     plan: Plan
-    ledger: Ledger
     cluster: RestartPort
     leaders_view: LeadersView
     plan_anew: PlanAnew
     policy: ApprovalPolicy
-    progress: Callable[[str], None]
-    clock: Clock = SYSTEM_CLOCK
-    interruption: Interruption = undisturbed
 
     @property
     def digest(self) -> str:
@@ -96,6 +90,11 @@ class Roll:
     def why_stop(self) -> str | None:
         """Why its run should end after the steps in flight: an interruption, or somebody paused the roll."""
         return self.interruption() or plan_pause_requested(self.ledger, self.digest)
+
+    @property
+    def of_turn(self) -> Work:
+        """The work of a turn: a pause of the roll interrupts it too."""
+        return Work(self.ledger, self.cluster, self.progress, self.clock, self.why_stop)
 
 
 def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyResult | None:
@@ -188,9 +187,7 @@ def _settle_balancer(roll: Roll, seen: Progress) -> None:
     reason = wait_until_settled(
         lambda: roll.ledger.now_ms() < settled_ms,
         "a call of an earlier run may still switch the cluster's own balancer on: waiting",
-        roll.why_stop,
-        roll.progress,
-        roll.clock,
+        roll.of_turn,
     )
     if reason:
         raise Refused(f"{seen.whose_turn}; {reason}")
@@ -220,15 +217,7 @@ def mind_the_balancer(roll: Roll) -> None:
         if left_off(roll.ledger, name) and roll.cluster.cluster_name() == name:
             recorded = roll.look().recorded
             is_expected = recorded.ended is not None or recorded.pause is not None
-            restore_what_was_left(
-                roll.ledger,
-                name,
-                roll.cluster,
-                roll.progress,
-                roll.clock,
-                is_expected=is_expected,
-                interruption=roll.interruption,
-            )
+            restore_what_was_left(roll, name, is_expected=is_expected)
     except AdvisorError as error:  # must not hide why the block ended
         roll.progress(f"{NOT_RESTORED}: {error}")
 
@@ -362,4 +351,4 @@ def _plan_of_turn(roll: Roll, seen: Progress, left: tuple[str, ...]) -> tuple[Pl
 def _applied(roll: Roll, plan: Plan, seen: Progress, *, resume: bool) -> ApplyResult:
     before = frozenset(run.id for run in seen.runs if run.digest != digest_of(plan))
     options = ApplyOptions(policy=roll.policy, resume=resume, turns_before=before)
-    return apply_plan(plan, roll.ledger, roll.cluster, options, roll.progress, roll.clock, roll.why_stop)
+    return apply_plan(plan, options, roll.of_turn)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pulsar_advisor.documents.apply_result import AppliedStep
-from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
-from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.run.end_of_run import EndOfRun, applied_step
 from pulsar_advisor.execution.run.observe import foresee
 from pulsar_advisor.execution.run.open_calls import open_calls
-from pulsar_advisor.execution.run.options import ApplyOptions
+from pulsar_advisor.execution.run.options import Attempt
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.preconditions import (
     boundaries_after,
@@ -22,29 +20,23 @@ from pulsar_advisor.execution.run.preconditions import (
     overload,
 )
 from pulsar_advisor.execution.run.refusals import approved
-from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.plans.plan import Step
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.text.some_of import count
 
 
-def dry_run(
-    plan: Plan,
-    ledger: Ledger,
-    cluster: ClusterPort,
-    options: ApplyOptions,
-    refusals: tuple[str, ...],
-    unfinished: Run | None,
-) -> EndOfRun:
+def dry_run(attempt: Attempt, refusals: tuple[str, ...], unfinished: Run | None) -> EndOfRun:
     """The calls a run would send, in order, with objections; each is checked as if the ones before it were done.
 
     Steps of an `unfinished` run that have ended are left out.
     """
+    plan, ledger, cluster = attempt.plan, attempt.ledger, attempt.cluster
     results: list[AppliedStep] = []
     changes: list[str] = []
     done: list[Step] = []
     owners: dict[str, str | None] = {}
     others = open_calls(ledger, plan.identity.cluster_name, except_of=digest_of(plan))
-    allowed = approved(plan, ledger, options)
+    allowed = approved(attempt)
     records = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
     left_out = {name for name, record in records.items() if record.is_left_out}
     steps = () if any(malformed(plan)) else sent_in_order(plan.executable_steps, allowed.throttle)

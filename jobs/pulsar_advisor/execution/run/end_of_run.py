@@ -30,11 +30,13 @@ class EndOfRun:
     """As of the `Stop` that ended it."""
 
 
-class StoppedRun(ApplyResult):
-    """The result of a run that can go on only after something else, or not at all."""
+class AttemptResult(ApplyResult):
+    """The result of an attempt, and what of its end isn't part of the document."""
 
-    first: Annotated[str | None, Field(exclude=True)]
-    """As of the `Stop` that ended it; not part of the document."""
+    parking: Annotated[Parking | None, Field(exclude=True)] = None
+    """For whoever waits in place of a parked run."""
+    first: Annotated[str | None, Field(exclude=True)] = ""
+    """As of the `Stop` that ended it."""
 
     @property
     def is_left(self) -> bool:

@@ -1,25 +1,22 @@
-"""A run that this process carries out: its resources, its limits, and what it has seen so far."""
+"""A run that this process carries out: what it works with, its limits, and what it has seen so far."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pulsar_advisor.execution.clock import Clock
-from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.held_run import HeldRun
-from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.run.guard.guard import Guard
 from pulsar_advisor.execution.run.observe import look as look_at
 from pulsar_advisor.execution.run.open_calls import open_calls
-from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress
+from pulsar_advisor.execution.run.options import Attempt
 from pulsar_advisor.execution.run.pace import Signs, disturbed_topics, room_in_s
 from pulsar_advisor.execution.run.preconditions import NEW_PLAN, Found
 from pulsar_advisor.execution.run.preconditions import expected_boundaries as boundaries_before
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.plans.plan import Step
 
 
 class Stop(Exception):
@@ -55,22 +52,15 @@ class DeadEnd(Stop):
         self.to_do = to_do
 
 
-@dataclass(frozen=True)
-class OngoingRun:
-    """One run of one plan in this process."""
+@dataclass(frozen=True, kw_only=True)
+class OngoingRun(Attempt):
+    """An attempt that has a run."""
 
-    plan: Plan
-    ledger: Ledger
     held: HeldRun
     approval: Approval
     throttle: ApplyThrottle
-    cluster: ClusterPort
-    options: ApplyOptions
     settle_s: float
     """How long a broker may work on a call whose answer never came."""
-    progress: Progress
-    clock: Clock
-    interruption: Interruption
     guard: Guard | None
     """Keeps the cluster's own balancer off, if that was approved."""
     signs: Signs = field(default_factory=Signs)

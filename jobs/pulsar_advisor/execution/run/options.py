@@ -1,4 +1,4 @@
-"""The options of `apply`, and what interrupts it."""
+"""What work on a cluster takes, and the options of `apply`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,35 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.cluster.probe import Probe, unprobed
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Hold
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.throttle import ThrottleChanges
+from pulsar_advisor.model.plans.plan import Plan
+
+Progress = Callable[[str], None]
+"""Takes each line that says what happens."""
+Interruption = Callable[[], str | None]
+"""Why a run should end after the steps in flight; None while it should continue."""
+
+
+def undisturbed() -> None:
+    """An interruption that never occurs."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What this process works on a cluster with, be it a run, a roll, or what an earlier run has left off."""
+
+    ledger: Ledger
+    cluster: ClusterPort
+    progress: Progress
+    clock: Clock = SYSTEM_CLOCK
+    interruption: Interruption = undisturbed
 
 
 @dataclass(frozen=True)
@@ -43,11 +67,9 @@ class ApplyOptions:
     """Learns what the caller holds, before it does anything with the run."""
 
 
-Progress = Callable[[str], None]
-"""Takes each line that says what happens."""
-Interruption = Callable[[], str | None]
-"""Why a run should end after the steps in flight; None while it should continue."""
+@dataclass(frozen=True, kw_only=True)
+class Attempt(Work):
+    """One call of `apply_plan`."""
 
-
-def undisturbed() -> None:
-    """An interruption that never occurs."""
+    plan: Plan
+    options: ApplyOptions

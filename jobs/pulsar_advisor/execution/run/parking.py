@@ -7,11 +7,10 @@ it waits in its place, and continues it with the same `Parking`, so that no wait
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
-from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.ledger.tables import Hold
 from pulsar_advisor.execution.run.pace import Pace
 from pulsar_advisor.model.plans.canonical_json import Json
@@ -39,12 +38,6 @@ class Parking:
 def parking_of(fields: Json) -> Parking:
     """The wait from which this or an earlier release's `as_json` made the text."""
     return TypeAdapter(Parking).validate_python(fields)
-
-
-class ParkedRun(ApplyResult):
-    """The result of a run that waits. The wait is for whoever waits in its place, and isn't part of the document."""
-
-    parking: Annotated[Parking, Field(exclude=True)]
 
 
 class Parked(Exception):

@@ -6,17 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pulsar_advisor.execution.clock import Clock
-from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.consent.approval import standing_approval
-from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
 from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, roll_under_way, wait_for_roll
 from pulsar_advisor.execution.ledger.runs import is_parked, unfinished_run
 from pulsar_advisor.execution.ledger.steps import has_open_call, is_left, steps_of_run
 from pulsar_advisor.execution.ledger.tables import Hold, Run
 from pulsar_advisor.execution.ledger.unfinished import way_on, way_to_end
-from pulsar_advisor.execution.run.options import ApplyOptions
+from pulsar_advisor.execution.run.options import ApplyOptions, Attempt
 from pulsar_advisor.execution.run.preconditions import NEW_PLAN, foreign, from_the_future, malformed, stale
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import Refused
@@ -28,10 +25,9 @@ from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.planning.plans.consent import ConsentName
 
 
-def reasons_to_refuse(
-    plan: Plan, ledger: Ledger, cluster: ClusterPort, options: ApplyOptions, clock: Clock, runs: Sequence[Run]
-) -> Iterator[str]:
+def reasons_to_refuse(attempt: Attempt, runs: Sequence[Run]) -> Iterator[str]:
     """Every reason to refuse the plan as a whole; checks that need the cluster come last."""
+    plan, ledger, cluster, options = attempt.plan, attempt.ledger, attempt.cluster, attempt.options
     digest = digest_of(plan)
     yield from malformed(plan)
     if not fits_options(plan, options):
@@ -62,7 +58,7 @@ def reasons_to_refuse(
         yield f"the ledger holds other steps for run {unfinished.id} than its plan has: {reader().audit}"
     if not unfinished and options.resume:
         yield f"no run of {digest} is active or stopped: there is nothing to resume"
-    allowed = approved(plan, ledger, options)
+    allowed, clock = approved(attempt), attempt.clock
     if allowed.refusal:
         yield allowed.refusal
     # A turn's open call is looked at whatever the plan's age: no other call is sent then, see `check_approval`.
@@ -98,13 +94,14 @@ class Allowed(NamedTuple):
     """Why there is no approval for it; then the limits are those that were asked for."""
 
 
-def approved(plan: Plan, ledger: Ledger, options: ApplyOptions) -> Allowed:
+def approved(attempt: Attempt) -> Allowed:
     """What the approval that holds now allows a run."""
+    changes = attempt.options.throttle_changes
     try:
-        approval = standing_approval(ledger, plan, options.policy)
-        return Allowed(approval.throttle.with_changes(options.throttle_changes), approval.consents)
+        approval = standing_approval(attempt.ledger, attempt.plan, attempt.options.policy)
+        return Allowed(approval.throttle.with_changes(changes), approval.consents)
     except Refused as refused:
-        return Allowed(replace(DEFAULT_THROTTLE, **options.throttle_changes), (), str(refused))
+        return Allowed(replace(DEFAULT_THROTTLE, **changes), (), str(refused))
 
 
 def fits_options(plan: Plan, options: ApplyOptions) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -15,7 +14,7 @@ from pulsar_advisor.execution.ledger.runs import abort_runs
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.end_of_run import StoppedRun
+from pulsar_advisor.execution.run.end_of_run import AttemptResult
 from pulsar_advisor.execution.run.open_calls import may_leave_destination
 from pulsar_advisor.execution.run.preconditions import stale
 from pulsar_advisor.model.errors import Refused
@@ -50,7 +49,7 @@ def left_open(ledger: Ledger, ended: Iterable[Run]) -> Iterator[str]:
                 yield f"{what}: check who owns it, and whether it was split, before unloading or splitting it"
 
 
-def before_resuming(plan: Plan, ledger: Ledger, policy: ApprovalPolicy, ended: ApplyResult) -> str:
+def before_resuming(plan: Plan, ledger: Ledger, policy: ApprovalPolicy, ended: AttemptResult) -> str:
     """What has to come before a run that ended early can send its next call, in words that follow `to resume`."""
     try:
         approval = standing_approval(ledger, plan, policy)
@@ -62,7 +61,7 @@ def before_resuming(plan: Plan, ledger: Ledger, policy: ApprovalPolicy, ended: A
     is_too_old = stale(plan, approval.throttle.max_age_s, next_call_at_ms) is not None
     if is_too_old:
         return ", once it is approved again with a longer --max-age"
-    return (isinstance(ended, StoppedRun) and ended.first) or ""
+    return ended.first or ""
 
 
 def pause(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:

@@ -8,7 +8,6 @@ from sqlalchemy import text
 
 from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.consent.approval import (
-    Terms,
     approve,
     approve_automatically,
     propose,
@@ -16,13 +15,12 @@ from pulsar_advisor.execution.consent.approval import (
     withdraw,
 )
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of_plan, record_refusal
+from pulsar_advisor.execution.ledger.approvals import Terms, add_approval, approvals_of_plan, record_refusal
 from pulsar_advisor.execution.ledger.held_run import start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan, Prediction
 from pulsar_advisor.model.plans.sealed import digest_of
@@ -134,10 +132,8 @@ def test_what_needs_consent_is_approved_only_with_it(ledger: Ledger, plan: Plan,
 
 def test_an_approval_without_the_consent_a_plan_needs_does_not_carry_it(ledger: Ledger) -> None:
     propose(ledger, UNSURE, ALICE)
-    expires_at_ms = ledger.now_ms() + 1000
-    how = {"expires_at_ms": expires_at_ms, "comment": "", "throttle": ApplyThrottle()}
     with ledger.writing() as session:
-        add_approval(ledger, session, UNSURE, BOB, consents=["splits", "worse"], **how)
+        add_approval(ledger, session, UNSURE, BOB, Terms(consents=["splits", "worse"]), ledger.now_ms() + 1000)
     with pytest.raises(Refused, match="the approval of bob lacks --accept-low-confidence"):
         standing_approval(ledger, UNSURE, FOUR_EYES)
 

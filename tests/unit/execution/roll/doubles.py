@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.cluster.restart_port import Published
-from pulsar_advisor.execution.consent.approval import Terms, approve, propose
+from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.ledger.approvals import Terms
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import summaries
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
@@ -155,14 +156,14 @@ def roll_of(plan: Plan, ledger: Ledger, cluster: RestartedCluster, **changes: ob
         return roll_plan(cluster, goal.brokers), None
 
     roll = Roll(
-        plan,
-        ledger,
-        cluster,
-        cluster.leaders_view,
-        plan_anew,
-        FOUR_EYES,
-        lambda _line: None,
-        cluster.time.clock,
+        ledger=ledger,
+        cluster=cluster,
+        progress=lambda _line: None,
+        clock=cluster.time.clock,
+        plan=plan,
+        leaders_view=cluster.leaders_view,
+        plan_anew=plan_anew,
+        policy=FOUR_EYES,
     )
     return replace(roll, **changes)  # type: ignore[arg-type]
 

@@ -23,6 +23,7 @@ from pulsar_advisor.execution.roll.conduct import go_on
 from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import GUARDED, OFF
+from pulsar_advisor.execution.run.options import Work
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of, load_plan
 from pulsar_advisor.storage.process import this_process
@@ -102,7 +103,7 @@ def check(url: str, world: World) -> None:
     ledger = open_ledger(url, world.cluster.time.now_ms)
     try:
         if left_off(ledger, "live"):
-            restore_what_was_left(ledger, "live", world.cluster, lambda _line: None, world.cluster.time.clock)
+            restore_what_was_left(Work(ledger, world.cluster, lambda _line: None, world.cluster.time.clock), "live")
         assert world.cluster.overrides == BEFORE
         assert switched_off(ledger, "live") == ()
         assert world.restarted == list(ORDER)

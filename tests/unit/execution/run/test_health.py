@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.run.options import Work
 from pulsar_advisor.execution.run.preconditions import destinations_after
 from unit.execution.actors import approved, carried_out, options_of, run
 from unit.execution.doubles import (
@@ -66,7 +67,7 @@ def test_a_run_stops_once_its_snapshot_is_that_old_by_the_ledgers_clock_though_t
     plan = approved(ledger, make_plan([MOVE, CUT]))
     slow = replace(cluster.time.clock, now_ms=lambda: START_MS)
     options = options_of(max_age_s=660, canary_hold_s=60.0)
-    result = apply_plan(plan, ledger, cluster, options, lambda _line: None, slow)
+    result = apply_plan(plan, options, Work(ledger, cluster, lambda _line: None, slow))
     assert [step.state for step in result.steps] == ["confirmed", "pending"]
 
 

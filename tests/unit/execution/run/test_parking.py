@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.runs import end_unheld_run, run_by_id
 from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.run.end_of_run import AttemptResult
 from pulsar_advisor.execution.run.pace import Pace
-from pulsar_advisor.execution.run.parking import ParkedRun, Parking, parking_of
+from pulsar_advisor.execution.run.parking import Parking, parking_of
 from pulsar_advisor.execution.run.steering import abort, go_on, pause
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan
@@ -43,7 +43,7 @@ def plan(ledger: Ledger) -> Plan:
     return approved(ledger, make_plan([unload_step(1), unload_step(2, bundle=UPPER)]))
 
 
-def legs(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: Any) -> Iterator[ApplyResult]:
+def legs(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: Any) -> Iterator[AttemptResult]:
     """Apply a plan, and go on from each wait after its time, as the triggerer does."""
     waited = None
     while True:
@@ -51,15 +51,15 @@ def legs(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: Any) -> It
         options |= {"waited": waited, "last_held": last_held, "resume": waited is not None}
         result = run(plan, ledger, cluster, **{**LONG, **options})
         yield result
-        if not isinstance(result, ParkedRun):
+        if result.parking is None:
             return
         cluster.time.pass_s(result.parking.wait_s)
         waited = parking_of(as_json(result.parking))
 
 
-def wait_of(result: ApplyResult) -> Parking:
+def wait_of(result: AttemptResult) -> Parking:
     """The wait of a run that is parked."""
-    assert isinstance(result, ParkedRun)
+    assert result.parking is not None
     return result.parking
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import create_engine
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.run.options import Work
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused
 from unit.execution.actors import BOB, FOUR_EYES, approved, carried_out, killed_at_work, kinds, options_of, run
@@ -116,7 +117,7 @@ def test_a_snapshot_that_is_old_by_the_ledgers_clock_is_refused_by_a_machine_who
     plan = approved(ledger, make_plan([MOVE]))
     slow = replace(time.clock, now_ms=lambda: time.ms - 600_000)
     with pytest.raises(Refused, match=r"10 min old, more than the 6m that are allowed"):
-        apply_plan(plan, ledger, cluster, options_of(max_age_s=360), lambda _line: None, slow)
+        apply_plan(plan, options_of(max_age_s=360), Work(ledger, cluster, lambda _line: None, slow))
     assert cluster.writes == []
 
 

@@ -18,7 +18,7 @@ from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run import steering
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import GUARDED
-from pulsar_advisor.execution.run.options import ApplyOptions
+from pulsar_advisor.execution.run.options import ApplyOptions, Work
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of
@@ -134,7 +134,7 @@ def withdraw(world: World) -> None:
 def apply_or_resume(process: Process, plan: Plan) -> None:
     resume = any(run.is_unfinished for run in runs_of_plan(process.ledger, digest_of(plan)))
     options = ApplyOptions(policy=FOUR_EYES, resume=resume)
-    apply.apply_plan(plan, process.ledger, process.port, options, process.line, process.clock)
+    apply.apply_plan(plan, options, Work(process.ledger, process.port, process.line, process.clock))
 
 
 def look_at_calls(process: Process) -> None:
@@ -181,7 +181,7 @@ def end_roll(process: Process, plan: Plan) -> None:
 
 def restore(process: Process, _plan: Plan) -> None:
     """`guard restore`."""
-    restore_what_was_left(process.ledger, "live", process.port, process.line, process.clock)
+    restore_what_was_left(Work(process.ledger, process.port, process.line, process.clock), "live")
 
 
 RESTORING: Final = (restore, end_of_task, pause_roll, end_roll)

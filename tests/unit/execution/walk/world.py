@@ -23,8 +23,9 @@ from sqlalchemy import StaticPool, create_engine, select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
-from pulsar_advisor.execution.consent.approval import Terms, approve, propose
+from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.ledger import held_run, rolls, runs
+from pulsar_advisor.execution.ledger.approvals import Terms
 from pulsar_advisor.execution.ledger.ledger import READS, Ledger
 from pulsar_advisor.execution.ledger.opening import _make_sqlite_transactional, open_ledger
 from pulsar_advisor.execution.ledger.runs import LEASE_MS

@@ -11,10 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pulsar_advisor.execution.clock import Clock
-from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.held_run import HeldRun
-from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.switches import SwitchedOff, may_still_act, record_switching_off, switched_off
 from pulsar_advisor.execution.run.guard.left_off import look_later, open_call, wait_until_settled
 from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, put_back_each, restore
@@ -28,7 +25,7 @@ from pulsar_advisor.execution.run.guard.settings import (
     why_elsewhere,
     why_not_off,
 )
-from pulsar_advisor.execution.run.options import Interruption, Progress, undisturbed
+from pulsar_advisor.execution.run.options import Attempt
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 
 
@@ -37,13 +34,7 @@ class Guard:
     """The guard of one run."""
 
     run: HeldRun
-    ledger: Ledger
-    cluster: ClusterPort
-    progress: Progress
-    clock: Clock
-    turns_before: frozenset[int]
-    """For a turn of a roll: the runs of earlier turns, which hand over what they switched off."""
-    interruption: Interruption = undisturbed
+    attempt: Attempt
     switched: set[str] = field(default_factory=set)
     """Settings that this process has switched off."""
     settled: set[str] = field(default_factory=set)
@@ -52,6 +43,11 @@ class Guard:
     """Remarks about the cluster from the end of the guard, for the run's sentence."""
     is_handed_on: bool = False
     """Whether the roll goes on after this turn, so that everything stays off."""
+
+    @property
+    def runs(self) -> set[int]:
+        """The run and, for a turn of a roll, those of earlier turns, which hand over what they switched off."""
+        return {self.run.id, *(self.attempt.options.turns_before or ())}
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -71,23 +67,24 @@ class Guard:
 
     def gone(self) -> str | None:
         """Why the cluster's own balancer isn't kept off any more, or None."""
-        why = why_not_off(self.cluster, self.clock)
+        why = why_not_off(self.attempt.cluster, self.attempt.clock)
         return None if why is None else f"the guard is gone: {why}"
 
     def _switch_off(self, setting: str) -> None:
-        open_ones = switched_off(self.ledger, self.run.cluster_name)
+        cluster, clock = self.attempt.cluster, self.attempt.clock
+        open_ones = switched_off(self.attempt.ledger, self.run.cluster_name)
         earlier = next((switch for switch in open_ones if switch.setting == setting), None)
         if earlier is not None:
-            if why := why_elsewhere(earlier, self.cluster):  # the ledger would forget what is off there
+            if why := why_elsewhere(earlier, cluster):  # the ledger would forget what is off there
                 raise Refused(why)
             self._settle(earlier)
         # What that switch left in the brokers' memory isn't what was there before.
-        effective = {**self.cluster.effective(setting), **(earlier.effective if earlier else {})}
+        effective = {**cluster.effective(setting), **(earlier.effective if earlier else {})}
         # Read last: what someone sets between this read and the call is lost.
-        first = self.cluster.override(setting)
-        before = seen_override(self.cluster, setting, lambda again: again == first, self.clock)
+        first = cluster.override(setting)
+        before = seen_override(cluster, setting, lambda again: again == first, clock)
         if is_off(before):
-            if earlier and earlier.written == before and earlier.run not in {self.run.id, *self.turns_before}:
+            if earlier and earlier.written == before and earlier.run not in self.runs:
                 # Answer for what that run left off, or whoever restores that switches it on during this one.
                 record_switching_off(self.run, setting, earlier.before, OFF, effective)
                 self.switched.add(setting)
@@ -99,7 +96,7 @@ class Guard:
             pass
         self.settled.remove(setting)
         # One without an answer may still act, after all is restored.
-        reply, now = set_override(self.cluster, setting, before, OFF, self.clock, lambda last: not last.leaves_open)
+        reply, now = set_override(cluster, setting, before, OFF, clock, lambda last: not last.leaves_open)
         if not reply.leaves_open or now == OFF:
             self.settled.add(setting)
         if now != OFF:
@@ -108,7 +105,7 @@ class Guard:
                 "off already is left as it is"
             )
         self.switched.add(setting)
-        self.progress(f"{setting} is off while the plan is carried out; it was {in_words(before)}")
+        self.attempt.progress(f"{setting} is off while the plan is carried out; it was {in_words(before)}")
 
     def _settle(self, earlier: SwitchedOff) -> None:
         """Wait until an earlier call that switches a setting off has acted, or can't any more.
@@ -118,37 +115,37 @@ class Guard:
         """
 
         def may_act() -> bool:
-            return may_still_act(self.ledger, earlier) and not is_off(
-                seen_override(self.cluster, earlier.setting, lambda now: not is_off(now), self.clock)
+            return may_still_act(self.attempt.ledger, earlier) and not is_off(
+                seen_override(self.attempt.cluster, earlier.setting, lambda now: not is_off(now), self.attempt.clock)
             )
 
         said = f"{open_call(earlier)}; waiting until it can't"
-        if reason := wait_until_settled(may_act, said, self.interruption, self.progress, self.clock):
+        if reason := wait_until_settled(may_act, said, self.attempt):
             raise Refused(reason)
 
     def _end(self) -> None:
         if self.run.is_overtaken() or self.is_handed_on:
             return  # the run continues elsewhere, under our guard, or the roll goes on under it
-        runs = {self.run.id, *self.turns_before}
-        ours = [switch for switch in switched_off(self.ledger, self.run.cluster_name) if switch.run in runs]
+        open_ones = switched_off(self.attempt.ledger, self.run.cluster_name)
+        ours = [switch for switch in open_ones if switch.run in self.runs]
         for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
             self._note(f"{setting} was restored by another process before the run ended: `runs` shows when")
-        for switch, error in put_back_each(ours, self._put_back, self.progress, self.clock, self.interruption):
+        for switch, error in put_back_each(ours, self._put_back, self.attempt):
             self._note(f"ATTENTION: {switch.setting} may still be off: {error}")
 
     def _put_back(self, switch: SwitchedOff) -> ClusterUnreachable | None:
         """Restore a setting, unless the call that switches it off may still act; why that can't be seen, if so."""
 
         def is_ours() -> bool:
-            return not self.run.is_overtaken() and switch in switched_off(self.ledger, self.run.cluster_name)
+            return not self.run.is_overtaken() and switch in switched_off(self.attempt.ledger, self.run.cluster_name)
 
         if not is_ours():
             return None
-        is_open = switch.setting not in self.settled and may_still_act(self.ledger, switch)
+        is_open = switch.setting not in self.settled and may_still_act(self.attempt.ledger, switch)
         try:
-            if is_open and not is_off(self.cluster.override(switch.setting)):
+            if is_open and not is_off(self.attempt.cluster.override(switch.setting)):
                 self._note(look_later(switch))
-            elif what := restore(switch, self.ledger, self.cluster, self.progress, self.clock, is_ours):
+            elif what := restore(switch, self.attempt, is_ours):
                 self.notes.append(what)
         except ClusterUnreachable as error:
             return error
@@ -156,4 +153,4 @@ class Guard:
 
     def _note(self, what: str) -> None:
         self.notes.append(what)
-        self.progress(what)
+        self.attempt.progress(what)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import summary_of_plan
 from pulsar_advisor.execution.ledger.rolls import goes_on, roll_of_plan, runs_of_roll
@@ -15,7 +14,7 @@ from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
 from pulsar_advisor.execution.ledger.switches import MAY_ACT_MS, SwitchedOff, record_switched_back, switched_off
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.guard.settings import in_words
-from pulsar_advisor.execution.run.options import Interruption, Progress
+from pulsar_advisor.execution.run.options import Work
 from pulsar_advisor.model.text.reader import reader
 
 _SETTLING_POLL_S: Final = 1.0
@@ -72,21 +71,19 @@ def warning(switch: SwitchedOff, cluster_name: str) -> str:
     )
 
 
-def wait_until_settled(
-    may_act: Callable[[], bool], said: str, interruption: Interruption, progress: Progress, clock: Clock
-) -> str | None:
+def wait_until_settled(may_act: Callable[[], bool], said: str, work: Work) -> str | None:
     """Wait while a call without a known answer may still act; returns why this process is to end meanwhile, if it is.
 
     `said` is reported once if there is anything to wait for.
     """
-    deadline_s, is_said = clock.monotonic_s() + MAY_ACT_MS / 1000, False
-    while clock.monotonic_s() < deadline_s and may_act():
+    deadline_s, is_said = work.clock.monotonic_s() + MAY_ACT_MS / 1000, False
+    while work.clock.monotonic_s() < deadline_s and may_act():
         if not is_said:
-            progress(said)
+            work.progress(said)
             is_said = True
-        if reason := interruption():
+        if reason := work.interruption():
             return reason
-        clock.sleep(_SETTLING_POLL_S)
+        work.clock.sleep(_SETTLING_POLL_S)
     return None
 
 

@@ -7,9 +7,6 @@ from functools import partial
 from typing import Final
 
 from pulsar_advisor.admin.no_answer import LISTED_S
-from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
-from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
-from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.rolls import give_up, recorded_roll, roll_of_plan
 from pulsar_advisor.execution.ledger.switches import SwitchedOff, may_still_act, record_switched_back
 from pulsar_advisor.execution.person import Person
@@ -25,7 +22,7 @@ from pulsar_advisor.execution.run.guard.settings import (
     set_override,
     why_elsewhere,
 )
-from pulsar_advisor.execution.run.options import Interruption, Progress, undisturbed
+from pulsar_advisor.execution.run.options import Work
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
@@ -36,15 +33,7 @@ _EARLIER_OFF: Final = "false"
 
 
 def restore_what_was_left(
-    ledger: Ledger,
-    cluster_name: str,
-    cluster: ClusterPort,
-    progress: Progress,
-    clock: Clock = SYSTEM_CLOCK,
-    decided_by: Person | None = None,
-    *,
-    is_expected: bool = False,
-    interruption: Interruption = undisturbed,
+    work: Work, cluster_name: str, decided_by: Person | None = None, *, is_expected: bool = False
 ) -> None:
     """Restore settings left off by runs that have ended or whose process is gone, with a prominent message.
 
@@ -52,6 +41,7 @@ def restore_what_was_left(
     someone else's stays (`SwitchedOff.written`). One that isn't off stays recorded while the call that switches it off
     may still act. Raises `ClusterUnreachable` once each setting was tried.
     """
+    ledger, cluster, clock = work.ledger, work.cluster, work.clock
     tried: set[int] = set()
 
     def put_back(switch: SwitchedOff) -> ClusterUnreachable | None:
@@ -60,7 +50,7 @@ def restore_what_was_left(
         if not is_ours():
             return None
         if not is_expected and switch.event not in tried:
-            progress(warning(switch, cluster_name))
+            work.progress(warning(switch, cluster_name))
         tried.add(switch.event)
         # From now on, also if this process dies, a broker drained by its roll gets bundles again, even if the roll is
         # approved anew. Lifting a pause checks the broker anyway.
@@ -69,31 +59,28 @@ def restore_what_was_left(
             give_up(ledger, roll)
         try:
             if may_still_act(ledger, switch) and not is_off(seen_override(cluster, switch.setting, is_off, clock)):
-                progress(look_later(switch))
+                work.progress(look_later(switch))
             else:
-                restore(switch, ledger, cluster, progress, clock, is_ours, decided_by)
+                restore(switch, work, is_ours, decided_by)
         except ClusterUnreachable as error:
             return error
         return None
 
-    for _, error in put_back_each(left_off(ledger, cluster_name), put_back, progress, clock, interruption):
+    for _, error in put_back_each(left_off(ledger, cluster_name), put_back, work):
         raise error
 
 
 def put_back_each(
-    switches: Sequence[SwitchedOff],
-    put_back: Callable[[SwitchedOff], ClusterUnreachable | None],
-    progress: Progress,
-    clock: Clock,
-    interruption: Interruption,
+    switches: Sequence[SwitchedOff], put_back: Callable[[SwitchedOff], ClusterUnreachable | None], work: Work
 ) -> Sequence[tuple[SwitchedOff, ClusterUnreachable]]:
     """Restore each, and again what can't be seen, for as long as a broker that has died is listed; what is left then.
 
     All of them before any wait: a broker that starts meanwhile would miss the deletion of an override.
     """
+    progress, clock = work.progress, work.clock
     deadline_s, is_said, is_last = clock.monotonic_s() + LISTED_S, False, False
     while failed := [(switch, error) for switch in switches if (error := put_back(switch))]:
-        if interruption() or is_last:
+        if work.interruption() or is_last:
             return failed
         if not is_said:
             progress(f"{failed[0][1]}; trying again for {LISTED_S} s: a broker that has died may be listed that long")
@@ -105,13 +92,7 @@ def put_back_each(
 
 
 def restore(
-    switch: SwitchedOff,
-    ledger: Ledger,
-    cluster: ClusterPort,
-    progress: Progress,
-    clock: Clock,
-    is_ours: Callable[[], bool],
-    decided_by: Person | None = None,
+    switch: SwitchedOff, work: Work, is_ours: Callable[[], bool], decided_by: Person | None = None
 ) -> str | None:
     """As `_restore_once`; once more if the cluster can't be read, as one bad answer must not leave a setting off.
 
@@ -120,31 +101,26 @@ def restore(
     """
     if switch.setting not in GUARDED:
         forged = f"{switch.setting} is left alone: no run switches it, so event {switch.event} of the ledger is forged"
-        progress(forged)
+        work.progress(forged)
         return forged
-    once = partial(_restore_once, switch, ledger, cluster, progress, clock, is_ours, decided_by)
+    once = partial(_restore_once, switch, work, is_ours, decided_by)
     try:
         return once()
     except ClusterUnreachable:
-        clock.sleep(LOOK_AGAIN_S)
+        work.clock.sleep(LOOK_AGAIN_S)
         return once() if is_ours() else None
 
 
 def _restore_once(
-    switch: SwitchedOff,
-    ledger: Ledger,
-    cluster: ClusterPort,
-    progress: Progress,
-    clock: Clock,
-    is_ours: Callable[[], bool],
-    decided_by: Person | None,
+    switch: SwitchedOff, work: Work, is_ours: Callable[[], bool], decided_by: Person | None
 ) -> str | None:
     """Put back a setting that is still as the guard left it; returns in words what differs from before."""
 
     def say(what: str) -> str:
-        progress(what)
+        work.progress(what)
         return what
 
+    cluster, clock = work.cluster, work.clock
     setting, before, ours = switch.setting, switch.before, switch.written or _EARLIER_OFF
     now = seen_override(cluster, setting, lambda value: value == ours, clock)
     if switch.written is None and decided_by is None and now == _EARLIER_OFF:
@@ -181,8 +157,8 @@ def _restore_once(
                 f"restart them, then {reader().restore_balancer}"
             )
     if is_theirs:
-        record_switched_back(ledger, switch, f"left at {in_words(now)}, which someone has set meanwhile")
+        record_switched_back(work.ledger, switch, f"left at {in_words(now)}, which someone has set meanwhile")
         return say(f"{setting} is {in_words(now)}: someone has set it meanwhile, so it stays")
-    record_switched_back(ledger, switch, f"restored: {in_words(now)}{how}")
-    progress(f"{setting} is restored: {in_words(now)}{how}")
+    record_switched_back(work.ledger, switch, f"restored: {in_words(now)}{how}")
+    work.progress(f"{setting} is restored: {in_words(now)}{how}")
     return f"{setting} is {in_words(now)}{how}" if now != before else None

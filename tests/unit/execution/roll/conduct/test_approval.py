@@ -10,8 +10,8 @@ import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Override, Unload
 from pulsar_advisor.execution.consent import turn
-from pulsar_advisor.execution.consent.approval import Terms, approve, standing_approval, why_not_again, withdraw
-from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.consent.approval import approve, standing_approval, why_not_again, withdraw
+from pulsar_advisor.execution.ledger.approvals import Terms, approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan

@@ -19,6 +19,7 @@ from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
+from pulsar_advisor.execution.run.options import Work
 from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused, StorageError
 from unit.execution.actors import approved, run
 from unit.execution.doubles import B1, B2, B3, NAMESPACE, UPPER, FakeCluster, Killed, make_plan, unload_step
@@ -186,7 +187,7 @@ def test_a_roll_that_was_given_up_has_its_balancer_back_and_looks_at_the_drained
     assert not left_off(ledger, name)
     give_up(ledger, roll.digest)
     assert {switch.setting for switch in left_off(ledger, name)} == set(GUARDED), "for whoever comes next to restore"
-    restore_what_was_left(ledger, name, cluster, roll.progress, roll.clock)
+    restore_what_was_left(Work(ledger, cluster, roll.progress, roll.clock), name)
     basket = next(iter(cluster.owned_bundles(B3)))
     cluster.owners[basket] = B1  # as the balancer decided meanwhile
     status = status_of(ledger, roll.plan)
@@ -205,7 +206,7 @@ def test_a_given_up_roll_restarts_no_broker_that_was_not_looked_at_before_the_ba
         go_on(roll)
     del cluster.reported_bundles  # type: ignore[method-assign]
     give_up(ledger, roll.digest)
-    restore_what_was_left(ledger, "live", cluster, roll.progress, roll.clock)
+    restore_what_was_left(Work(ledger, cluster, roll.progress, roll.clock), "live")
     assert outcome(go_on(roll)) == "done"
     assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
 
@@ -241,7 +242,7 @@ def test_a_roll_is_given_up_before_its_balancer_is_back_so_that_a_new_approval_r
     cluster.time.pass_s(25 * 3600)  # its approval expires while it waits for the restart
     cluster.send = die_after(cluster.send)  # type: ignore[method-assign]
     with pytest.raises(Killed):
-        restore_what_was_left(ledger, "live", cluster, roll.progress, roll.clock)
+        restore_what_was_left(Work(ledger, cluster, roll.progress, roll.clock), "live")
     assert is_off(cluster) == [False, True]
     approved(ledger, roll.plan, throttle=THROTTLE)
     assert status_of(ledger, roll.plan).restart is None

@@ -25,6 +25,7 @@ from pulsar_advisor.execution.run.guard import guard, restoring
 from pulsar_advisor.execution.run.guard.left_off import leave_as_it_is
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import OFF
+from pulsar_advisor.execution.run.options import Work
 from pulsar_advisor.execution.run.steering import abort, pause
 from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan
@@ -172,14 +173,14 @@ def test_what_a_run_switches_off_again_while_another_setting_is_restored_stays_o
     def restore_slowly(*of_the_first: Any) -> str | None:
         monkeypatch.setattr(restoring, "restore", restore)
         found = restore(*of_the_first)
-        restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+        restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
         run_of_plan, approval = runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0]
         guard.record_switching_off(take_over(ledger, run_of_plan, approval), SPLITTING, None, OFF, {})
         cluster.overrides[SPLITTING] = OFF
         return found
 
     monkeypatch.setattr(restoring, "restore", restore_slowly)
-    restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+    restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
     assert cluster.overrides == {SPLITTING: OFF}
 
 
@@ -194,7 +195,7 @@ def test_a_restoring_call_is_not_repeated_once_another_run_has_switched_the_sett
         return BUSY
 
     cluster.mistaken_once("send", busy_while_a_run_begins)
-    restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+    restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
     assert cluster.overrides == BOTH_OFF
 
 
@@ -206,7 +207,7 @@ def test_a_run_that_is_aborted_just_before_it_switches_a_setting_off_leaves_it_o
     def record_and_be_aborted(*switch: Any) -> None:
         record(*switch)
         abort(ledger, plan, BOB)
-        restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+        restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
 
     monkeypatch.setattr(guard, "record_switching_off", record_and_be_aborted)
     with pytest.raises(Refused, match="was aborted or taken over"):
@@ -402,7 +403,7 @@ def test_a_single_bad_answer_does_not_keep_off_what_an_earlier_run_left_off(
 ) -> None:
     left_off(ledger, cluster, plan)
     cluster.mistaken_once("override", unreadable)
-    restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+    restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
@@ -413,7 +414,7 @@ def test_whoever_restores_waits_for_a_broker_that_has_just_died(
     shown = cluster.effective
     cluster.effective = lambda setting: unreadable() if B3 in cluster.active_brokers() else shown(setting)  # type: ignore[method-assign, assignment, return-value]
     cluster.later(30, lambda: cluster.brokers.discard(B3))
-    restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+    restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
@@ -452,7 +453,7 @@ def test_a_setting_that_can_not_be_read_does_not_keep_the_other_one_off_if_both_
 
     cluster.override = read  # type: ignore[method-assign]
     with pytest.raises(ClusterUnreachable):
-        restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+        restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
     assert cluster.overrides == {SHEDDING: OFF}
     assert [switch.setting for switch in switched_off(ledger, "live")] == [SHEDDING]
 
@@ -509,7 +510,7 @@ def unanswered(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
 
 def restored(ledger: Ledger, cluster: FakeCluster) -> list[str]:
     lines: list[str] = []
-    restore_what_was_left(ledger, "live", cluster, lines.append, cluster.time.clock, is_expected=True)
+    restore_what_was_left(Work(ledger, cluster, lines.append, cluster.time.clock), "live", is_expected=True)
     return lines
 
 
@@ -664,10 +665,10 @@ def earlier(tmp_path: Path, cluster: FakeCluster) -> Iterator[Ledger]:
 
 def test_a_false_that_may_be_anyones_waits_for_a_person(earlier: Ledger, cluster: FakeCluster) -> None:
     lines: list[str] = []
-    restore_what_was_left(earlier, "live", cluster, lines.append, cluster.time.clock)
+    restore_what_was_left(Work(earlier, cluster, lines.append, cluster.time.clock), "live")
     assert cluster.overrides == {SHEDDING: "false", SPLITTING: "false"}
     assert "`pulsar-advisor guard restore --as NAME` restores it" in lines[-1]
-    restore_what_was_left(earlier, "live", cluster, lines.append, cluster.time.clock, BOB)
+    restore_what_was_left(Work(earlier, cluster, lines.append, cluster.time.clock), "live", BOB)
     assert (cluster.overrides, switched_off(earlier, "live")) == ({SHEDDING: "true"}, ())
 
 
@@ -686,7 +687,7 @@ def test_whoever_writes_the_ledger_has_no_other_setting_changed_in_the_guards_na
     forged = {"setting": "forceDeleteNamespaceAllowed", "before": "true", "written": "false", "effective": {}}
     with ledger.writing() as session:
         ledger.add_event(session, digest_of(plan), GUARD_EVENTS[0], json.dumps(forged), run=1)
-    restore_what_was_left(ledger, "live", cluster, lambda _line: None)
+    restore_what_was_left(Work(ledger, cluster, lambda _line: None), "live")
     assert cluster.overrides == {"forceDeleteNamespaceAllowed": "false"}
 
 
@@ -696,14 +697,14 @@ def test_what_a_run_left_off_is_not_put_back_on_another_cluster_of_the_same_name
     left_off(ledger, cluster, plan)
     theirs = FakeCluster(cluster.time, brokers={"theirs:8080"}, own_settings={SHEDDING: "false", SPLITTING: "false"})
     lines: list[str] = []
-    restore_what_was_left(ledger, "live", theirs, lines.append, cluster.time.clock)
+    restore_what_was_left(Work(ledger, theirs, lines.append, cluster.time.clock), "live")
     assert (theirs.overrides, len(switched_off(ledger, "live"))) == ({}, 2)
     identity = plan.identity.model_copy(update={"broker_ids": ("theirs:8080",)})
     of_theirs = approved(ledger, make_plan([MOVE]).model_copy(update={"identity": identity}))
     with pytest.raises(Refused, match="Another cluster of that name needs a ledger of its own"):
         run(of_theirs, ledger, theirs, guard=True)
     assert (theirs.overrides, len(switched_off(ledger, "live"))) == ({}, 2)
-    restore_what_was_left(ledger, "live", cluster, lines.append, cluster.time.clock)
+    restore_what_was_left(Work(ledger, cluster, lines.append, cluster.time.clock), "live")
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
@@ -754,7 +755,7 @@ def test_a_process_that_was_suspended_before_it_switches_finds_out_that_it_was_o
             ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0]
         )
         other.end("stopped", "")
-        restore_what_was_left(ledger, "live", cluster, lambda _line: None)
+        restore_what_was_left(Work(ledger, cluster, lambda _line: None), "live")
 
     monkeypatch.setattr(guard, "record_switching_off", suspended_afterwards)
     with pytest.raises(Refused, match="taken over by another process"):
