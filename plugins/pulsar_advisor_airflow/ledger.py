@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,15 +33,8 @@ def approval_policy(cluster: str) -> ApprovalPolicy:
     return policy.model_copy(update={"require_authenticated": True})
 
 
-@contextmanager
-def opened_ledger(root: Root) -> Iterator[Ledger]:
+def opened_ledger(root: Root) -> AbstractContextManager[Ledger]:
     """The ledger of `[pulsar_advisor] ledger`, or SQLite in the root; closed at the end of the block."""
-    with closing(ledger_of(root)) as ledger:
-        yield ledger
-
-
-def ledger_of(root: Root) -> Ledger:
-    """The same; the caller closes it."""
     from pulsar_advisor.execution.ledger.address import ledger_url
     from pulsar_advisor.execution.ledger.opening import open_ledger
     from pulsar_advisor_airflow.configuration import different_by_process
@@ -51,21 +43,21 @@ def ledger_of(root: Root) -> Ledger:
     url = ledger_url(address)
     if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_absolute():  # of env:NAME or file:PATH
         raise different_by_process("ledger", address)
-    return open_ledger(address)
+    return closing(open_ledger(address))
 
 
 def seal(root: Root, snapshot: str, *stages: str) -> None:
     """Record what stages have just written about a snapshot; see `stages.seal`."""
     from pulsar_advisor.stages.seal import seal as record
 
-    record(lambda: ledger_of(root), root, snapshot, *stages)
+    record(lambda: opened_ledger(root), root, snapshot, *stages)
 
 
 def sealing(root: Root, snapshot: str, *stages: str) -> AbstractContextManager[None]:
     """Record what stages write about a snapshot within the block; see `stages.seal`."""
     from pulsar_advisor.stages.seal import sealing as recording
 
-    return recording(lambda: ledger_of(root), root, snapshot, *stages)
+    return recording(lambda: opened_ledger(root), root, snapshot, *stages)
 
 
 def head_keepers() -> tuple[Keeper, ...]:

@@ -36,7 +36,7 @@ from pulsar_advisor_airflow.hooks.pulsar_metadata_store import (
     PulsarOxiaHook,
     PulsarZooKeeperHook,
 )
-from pulsar_advisor_airflow.ledger import head_keepers, ledger_of
+from pulsar_advisor_airflow.ledger import head_keepers, opened_ledger
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.operators.roll import PulsarRollOperator
@@ -117,7 +117,7 @@ def test_a_ledger_that_is_another_one_for_each_process_is_refused_where_its_addr
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__LEDGER", "env:OUR_LEDGER")
     monkeypatch.setenv("OUR_LEDGER", "sqlite:///ledger.sqlite")
     with pytest.raises(UsageError, match=r"\[pulsar_advisor\] ledger is 'env:OUR_LEDGER', .*: make the path absolute"):
-        ledger_of(Root(str(tmp_path), "test"))
+        opened_ledger(Root(str(tmp_path), "test"))
 
 
 def test_a_folder_of_heads_that_is_another_one_for_each_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

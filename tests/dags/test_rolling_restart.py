@@ -68,7 +68,7 @@ def cluster(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> RestartedCluster
 
     @contextmanager
     def reached(plan: Plan, *given: Any) -> Iterator[Roll]:
-        _root, _open, ledger, _options, policy, turn, progress, interruption = given
+        _root, ledger, _options, policy, turn, progress, interruption = given
         cluster.time.ms = max(cluster.time.ms, time.time_ns() // 1_000_000 + 60_000)
 
         def plan_anew(goal: Goal) -> tuple[Plan, None]:
@@ -284,7 +284,7 @@ def test_a_roll_counts_only_an_approval_that_airflow_vouches_for(
     policies: list[ApprovalPolicy] = []
 
     def reached(_plan: Plan, *given: Any) -> None:
-        policies.append(given[4])
+        policies.append(given[3])
         raise Refused("that is all")
 
     monkeypatch.setattr("pulsar_advisor.stages.roll.reached", reached)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -21,7 +20,7 @@ from pulsar_advisor.cli.output import (
     say,
     say_lines,
 )
-from pulsar_advisor.cli.places import RESTORE, Connection, HeadsPlaces, LedgerPlace, Place, PolicyFile, command
+from pulsar_advisor.cli.places import HeadsPlaces, ReachToWrite, command
 from pulsar_advisor.cli.rendering import apply_lines
 from pulsar_advisor.cli.signals import deferred_signals
 from pulsar_advisor.cli.usage import refuse_together
@@ -39,10 +38,8 @@ def apply(
     plan: PlanName,
     /,
     *,
-    place: Place = Place(),
-    connection: Connection = Connection(),
+    reach: ReachToWrite = ReachToWrite(),
     throttle: Throttle = Throttle(),
-    policy: PolicyFile = PolicyFile(),
     probe_topic: str | None = None,
     probe_gap: str = "5s",
     until: str | None = None,
@@ -51,7 +48,6 @@ def apply(
     pause: Annotated[bool, Flag] = False,
     abort: Annotated[bool, Flag] = False,
     as_: Annotated[str | None, Parameter(name="--as")] = None,
-    ledger: LedgerPlace = LedgerPlace(),
     heads: HeadsPlaces = HeadsPlaces(),
     json: Json = False,
     log_json: Annotated[bool, Flag] = False,
@@ -86,9 +82,8 @@ def apply(
     for other, given in {"--resume": resume, "--dry-run": dry_run}.items():
         refuse_together({"--pause": pause, other: given})
 
-    reach, restore = partial(connection.admin, place), command(RESTORE, place, connection, ledger)
-    keepers = () if dry_run else heads.keepers(place)
-    with opened_plan(plan, place, ledger) as (document, _, book), head_kept(book, keepers):
+    keepers = () if dry_run else heads.keepers(reach.place)
+    with opened_plan(plan, reach.place) as (document, _, book), head_kept(book, keepers):
         from pulsar_advisor.execution.ledger.runs import run_by_id
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.execution.run.preconditions import NEW_PLAN
@@ -99,24 +94,23 @@ def apply(
         from pulsar_advisor.stages.apply import run as carry_out
 
         if abort or pause:
-            is_reached = connection.is_given or place.profile is not None
             try:
                 _end_run(document, book, as_, for_good=abort, json=json)
             finally:  # a run that has ended may have left the balancer off too
-                is_off = mind_the_guard(document, book, restore, reach if is_reached else None)
+                is_off = mind_the_guard(document, book, reach.restore, reach.admin if reach.is_named else None)
             if is_off:
                 raise Ended(BalancerStillOff.exit_code)
             return
         options = ApplyOptions(
             throttle_changes=throttle.changes(),
-            policy=policy.read(),
+            policy=reach.policy.read(),
             dry_run=dry_run,
             resume=resume,
             # The zone comes last: if the clocks change tonight, the offset is another tomorrow.
             until=None if until is None else next_time(until, datetime.now()).astimezone(),  # noqa: DTZ005
         )
-        admin = reach()
-        probe = None if probe_topic is None else _probe(connection.options(place).service_url, probe_topic, probe_gap)
+        admin = reach.admin()
+        probe = None if probe_topic is None else _probe(reach.options().service_url, probe_topic, probe_gap)
         if log_json:
             log_lines_of(LOGGER)
         with deferred_signals() as interruption:
@@ -128,16 +122,14 @@ def apply(
         if json:
             print_json(result)
         else:
-            say_lines(apply_lines(result, restore))
+            say_lines(apply_lines(result, reach.restore))
             if can_go_on:
-                on = command(
-                    ("apply", short(result.digest), "--resume"), place, connection, policy, ledger, heads.shown
-                )
-                say(f"to resume{first}: {on}")
+                words = ("apply", short(result.digest), "--resume")
+                say(f"to resume{first}: {command(words, reach.place, reach.connection, reach.policy, heads.shown)}")
             elif result.outcome == "partial" and not result.is_left:
                 say(f"to go on: {NEW_PLAN}")
             if result.undoable_steps:
-                back = command(("undo", short(result.digest), "--as", "NAME"), place, connection, ledger)
+                back = command(("undo", short(result.digest), "--as", "NAME"), reach.place, reach.connection)
                 say(f"to undo: {back}")
             say(f"ledger: {result.ledger_head}")
         if falls_short:

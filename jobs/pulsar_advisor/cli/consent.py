@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pulsar_advisor.cli.opened_plans import mind_the_guard, opened_plan
 from pulsar_advisor.cli.options import Comment, Flag, Json, PlanName, Throttle, YourName
 from pulsar_advisor.cli.output import print_json, result_of, say, say_lines
-from pulsar_advisor.cli.places import RESTORE, LedgerPlace, Place, PolicyFile, command
+from pulsar_advisor.cli.places import RESTORE, LedgerPlace, PolicyFile, command
 from pulsar_advisor.cli.rendering import plan_lines
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.execution.person import person_on_command_line
@@ -29,7 +29,7 @@ def approve(
     as_: YourName | None = None,
     automatic: Annotated[bool, Flag] = False,
     digest: str | None = None,
-    place: Place = Place(),
+    place: LedgerPlace = LedgerPlace(),
     splits: Annotated[bool, Flag] = False,
     accept_worse: Annotated[bool, Flag] = False,
     accept_low_confidence: Annotated[bool, Flag] = False,
@@ -37,7 +37,6 @@ def approve(
     comment: Comment = "",
     throttle: Throttle = Throttle(),
     policy: PolicyFile = PolicyFile(),
-    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Approve exactly one plan, and how carefully it is carried out: shows both, and records the plan's whole digest.
@@ -61,14 +60,15 @@ def approve(
     if as_ is None and not automatic:
         raise UsageError("who approves? Give --as NAME, or --automatic for the approval policy to decide")
     asked: dict[ConsentName, bool] = {"splits": splits, "worse": accept_worse, "low_confidence": accept_low_confidence}
-    with opened_plan(plan, place, ledger) as (document, root, book):
-        from pulsar_advisor.execution.consent.approval import Terms, carried_out_before, default_validity_s
+    with opened_plan(plan, place) as (document, root, book):
+        from pulsar_advisor.execution.consent.approval import carried_out_before, default_validity_s
+        from pulsar_advisor.execution.ledger.approvals import Terms
         from pulsar_advisor.execution.run.preconditions import stale
         from pulsar_advisor.model.plans.names import short
         from pulsar_advisor.model.plans.sealed import digest_of
         from pulsar_advisor.stages.approve import run as record
 
-        mind_the_guard(document, book, command(RESTORE, place, ledger))
+        mind_the_guard(document, book, command(RESTORE, place))
         outdated = stale(document, throttle.changes().get("max_age_s", DEFAULT_THROTTLE.max_age_s), book.now_ms())
         before = carried_out_before(book, digest_of(document))
         terms = Terms(
@@ -110,7 +110,7 @@ def approve(
         if outdated and document.shedder != ROLL:  # the turns of a roll are planned anew
             say(f"it can't be applied: {outdated}")
         else:
-            say(f"next: {command(then, place, policy, ledger)}")
+            say(f"next: {command(then, place, policy)}")
 
 
 def withdraw(
@@ -118,20 +118,19 @@ def withdraw(
     /,
     *,
     as_: YourName,
-    place: Place = Place(),
+    place: LedgerPlace = LedgerPlace(),
     comment: Comment = "",
-    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Withdraw the approval of a plan; a run that is under way stops before its next call."""
-    with opened_plan(plan, place, ledger) as (document, _, book):
+    with opened_plan(plan, place) as (document, _, book):
         from pulsar_advisor.execution.consent.approval import withdraw as take_back
         from pulsar_advisor.model.plans.sealed import digest_of
 
         digest = digest_of(document)
         number = take_back(book, digest, person_on_command_line(as_), comment)
         # A roll that goes on no more has left the balancer off.
-        is_off = mind_the_guard(document, book, command(RESTORE, place, ledger))
+        is_off = mind_the_guard(document, book, command(RESTORE, place))
     with result_of(BalancerStillOff.exit_code if is_off else 0):
         if json:
             from pulsar_advisor.documents.receipts import Withdrawn

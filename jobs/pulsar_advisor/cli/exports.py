@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from pulsar_advisor.admin.home import with_home
 from pulsar_advisor.cli.options import PlanName
 from pulsar_advisor.cli.output import log, say
-from pulsar_advisor.cli.places import LedgerPlace, Place
+from pulsar_advisor.cli.places import LedgerPlace
 from pulsar_advisor.model.errors import StorageError
 
 
@@ -20,8 +20,7 @@ def export(
     *,
     format: Literal["pulsar-admin", "curl", "json"] = "pulsar-admin",
     output: Annotated[Path | None, Parameter(name=("-o", "--output"))] = None,
-    place: Place = Place(),
-    ledger: LedgerPlace = LedgerPlace(),
+    place: LedgerPlace = LedgerPlace(),
 ) -> None:
     """Write a plan as a script to read and run step by step, without the advisor: its calls, with a check around each.
 
@@ -41,7 +40,7 @@ def export(
 
     document, recorded = open_plan(place.open(), plan), ""
     try:
-        with ledger_if_any(ledger.url_if_any(place)) as book:
+        with ledger_if_any(place.ledger_url_if_any()) as book:
             recorded = "" if book is None else recorded_against(book, document)
     except StorageError as error:  # who exports a plan may have no access to the ledger
         log(f"can't read what became of the plan: {error}")

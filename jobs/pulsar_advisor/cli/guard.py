@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, YourName
 from pulsar_advisor.cli.output import log, print_json, result_of, say_lines
-from pulsar_advisor.cli.places import Connection, LedgerPlace, Place
+from pulsar_advisor.cli.places import LedgerPlace, Reach
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.errors import BalancerStillOff, Refused
 
@@ -18,22 +18,17 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
 
 
-def show(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: Json = False) -> None:
+def show(*, place: LedgerPlace = LedgerPlace(), json: Json = False) -> None:
     """Show what runs switched off on a cluster and could not restore; ends with exit code 8 if there is anything.
 
     Reads only the ledger.
     """
-    with _opened(place, ledger) as (book, names):
+    with _opened(place) as (book, names):
         _say_what_is_off(book, names, json=json)
 
 
 def restore(
-    *,
-    as_: Annotated[str | None, Parameter(name="--as")] = None,
-    place: Place = Place(),
-    connection: Connection = Connection(),
-    ledger: LedgerPlace = LedgerPlace(),
-    json: Json = False,
+    *, as_: Annotated[str | None, Parameter(name="--as")] = None, reach: Reach = Reach(), json: Json = False
 ) -> None:
     """Switch a cluster's own balancer on again, where a run left it off; ends with exit code 8 while it is off.
 
@@ -44,14 +39,14 @@ def restore(
     as_
         Your name, if a plain `false`, which an earlier release or somebody else may have written, is to be undone too.
     """
-    with _opened(place, ledger) as (book, names):
+    with _opened(reach.place) as (book, names):
         from pulsar_advisor.stages.apply import restore_balancer
 
         person = None if as_ is None else person_on_command_line(as_)
         refusals: list[Refused] = []
         for name in names:  # all that Pulsar has called the cluster; what is off under an earlier name hides no other
             try:
-                restore_balancer(name, book, connection.admin(place), log, person)
+                restore_balancer(name, book, reach.admin(), log, person)
             except Refused as refused:
                 refusals.append(refused)
         if refusals:
@@ -59,15 +54,9 @@ def restore(
         _say_what_is_off(book, names, json=json)
 
 
-def leave(
-    *,
-    as_: YourName,
-    place: Place = Place(),
-    ledger: LedgerPlace = LedgerPlace(),
-    json: Json = False,
-) -> None:
+def leave(*, as_: YourName, place: LedgerPlace = LedgerPlace(), json: Json = False) -> None:
     """Leave a cluster's own balancer as it is: nothing will restore what runs have left off so far. Sends nothing."""
-    with _opened(place, ledger) as (book, names):
+    with _opened(place) as (book, names):
         from pulsar_advisor.execution.run.guard.left_off import leave_as_it_is
 
         for name in names:
@@ -88,12 +77,12 @@ def _say_what_is_off(ledger: Ledger, names: list[str], *, json: bool) -> None:
 
 
 @contextmanager
-def _opened(place: Place, ledger: LedgerPlace) -> Iterator[tuple[Ledger, list[str]]]:
+def _opened(place: LedgerPlace) -> Iterator[tuple[Ledger, list[str]]]:
     """The ledger, and Pulsar's own names for the cluster. Raises `Refused` without one, and as `require_known`."""
     from pulsar_advisor.execution.ledger.lists import cluster_names
 
     root = place.open()
-    with ledger.if_any(place) as book:
+    with place.ledger_if_any() as book:
         if book is None:
             raise Refused(
                 f"cluster '{root.cluster}' has no ledger, so no run was ever recorded: name one with --ledger URL"

@@ -22,10 +22,9 @@ _EVER: Final = "99999999"
 
 def fold(
     *,
-    place: Place = Place(),
+    place: LedgerPlace = LedgerPlace(),
     day: str | None = None,
     all: Annotated[bool, Flag] = False,
-    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Fold the normalized snapshots of a day into tables that last; folding it again adds later snapshots.
@@ -43,13 +42,13 @@ def fold(
     refuse_together({"--day": day is not None, "--all": all})
     root = place.open()
     if all:
-        folded = fold_until(root, _EVER, ledger.existing(place), begun=lambda one: log(f"fold {one}"))
+        folded = fold_until(root, _EVER, place.existing_ledger(), begun=lambda one: log(f"fold {one}"))
         if not folded:
             raise UsageError(f"cluster '{root.cluster}' has no normalized snapshot: there is nothing to fold")
     else:
         one = require_day(day) if day else day_of(root.resolve(LATEST))
         with timed(f"fold {one}"):
-            folded = [fold_day(root, one, ledger.existing(place))]
+            folded = [fold_day(root, one, place.existing_ledger())]
     print_json(folded) if json else say_lines(one.line for one in folded)
 
 
@@ -65,12 +64,12 @@ def show_days(*, place: Place = Place(), json: Json = False) -> None:
     print_json(days) if json else say_lines([one.line for one in days] or none)
 
 
-def verify_days(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace()) -> None:
+def verify_days(*, place: LedgerPlace = LedgerPlace()) -> None:
     """Compare all folded days with their hashes, also in the ledger; ends with exit code 3 if one differs."""
     from pulsar_advisor.stages.verify_history import run as verify
 
     root = place.open()
-    days, found = verify(root, ledger.existing(place))
+    days, found = verify(root, place.existing_ledger())
     with result_of(DataNotFit.exit_code if found else 0):
         say_lines(found or [f"{count(days, 'day')} as written" if days else _no_day(root)])
 
@@ -134,7 +133,7 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
     print_json(found) if json else say_lines(difference_lines(found, root.cluster))
 
 
-def index(*, place: Place = Place(), days: WholeNumber = DEFAULT_DAYS, ledger: LedgerPlace = LedgerPlace()) -> None:
+def index(*, place: LedgerPlace = LedgerPlace(), days: WholeNumber = DEFAULT_DAYS) -> None:
     """Write index.html into the root: all its clusters on one page, the worst on top.
 
     Parameters
@@ -148,7 +147,7 @@ def index(*, place: Place = Place(), days: WholeNumber = DEFAULT_DAYS, ledger: L
     place = place.of_all_clusters()
     root = place.open()
     root.require_there()
-    say(write_index(root, days, ledger.url_if_any(place)))
+    say(write_index(root, days, place.ledger_url_if_any()))
 
 
 def _no_day(root: Root) -> str:

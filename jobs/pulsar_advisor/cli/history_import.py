@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, WholeNumber
 from pulsar_advisor.cli.output import log, print_json, say_lines
-from pulsar_advisor.cli.places import LedgerPlace, Place
+from pulsar_advisor.cli.places import LedgerPlace
 from pulsar_advisor.history.exported import labels_of
 from pulsar_advisor.model.bounds import DEFAULT_DAYS, IMPORT_DAYS, IMPORT_STEP, seconds
 from pulsar_advisor.model.errors import UsageError
@@ -40,12 +40,11 @@ class PrometheusAccess:
 def import_days(
     *,
     prometheus: str,
-    place: Place = Place(),
+    place: LedgerPlace = LedgerPlace(),
     access: PrometheusAccess = PrometheusAccess(),
     days: WholeNumber = DEFAULT_DAYS,
     step: str = "5m",
     label: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Import past days from a Prometheus that scraped the brokers; started again, it goes on where it was.
@@ -91,7 +90,7 @@ def import_days(
             step_s=step_s,
             labels=labels,
             begun=log,
-            ledger_address=ledger.existing(place),
+            ledger_address=place.existing_ledger(),
         )
         imported = list(of_days)
     print_json(imported) if json else say_lines([one.line for one in imported] or ["no day has data there"])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pulsar_advisor.cli.options import Json
 from pulsar_advisor.cli.output import print_json, result_of, say_lines
-from pulsar_advisor.cli.places import HeadsPlaces, LedgerPlace, Place
+from pulsar_advisor.cli.places import HeadsPlaces, LedgerPlace
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.text.some_of import count
 
 
 def verify_ledger(
     *,
-    place: Place = Place(),
-    ledger: LedgerPlace = LedgerPlace(),
+    place: LedgerPlace = LedgerPlace(),
     heads: HeadsPlaces = HeadsPlaces(),
     head: str | None = None,
     json: Json = False,
@@ -32,9 +31,9 @@ def verify_ledger(
 
     known = [] if head is None else [ChainHead.parse(head)]
     known += kept(heads.existing(place))
-    with ledger.if_any(place) as book:
+    with place.ledger_if_any() as book:
         if book is None:
-            where = without_secrets(ledger_url(ledger.url(place)))
+            where = without_secrets(ledger_url(place.ledger_url()))
             removed = f", and heads of one are kept up to event {known[-1].event}: it was removed" if known else ""
             raise Refused(f"there is no ledger at {where}{removed}; name the one to audit with --ledger URL")
         result = audit(book, known)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pulsar_advisor.cli.output import log
-from pulsar_advisor.cli.places import LedgerPlace, Place
+from pulsar_advisor.cli.places import LedgerPlace
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused, StorageError
 from pulsar_advisor.storage.root import Root
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened_plan(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
+def opened_plan(plan: str, place: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
     """The plan, the root, and the ledger of the plan's cluster, which has the plan even if its file is gone or spoiled.
 
     Raises `Refused` if the plan is for another cluster or there is no ledger: proposing a plan creates one.
@@ -31,18 +31,18 @@ def opened_plan(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[
     try:
         document = open_plan(root, plan)
     except (PlanNotFound, StorageError, Refused):  # gone, or spoiled by whoever can write the root
-        with ledger.if_any(place) as book:
+        with place.ledger_if_any() as book:
             recorded = None if book is None else only_plan(book, root.cluster, plan)
         if recorded is None:
             raise
         document = recorded
     if document.cluster != root.cluster:
         raise Refused(f"plan {plan} is for cluster '{document.cluster}', not '{root.cluster}'")
-    with ledger.if_any(place) as book:
+    with place.ledger_if_any() as book:
         if book is None:
             raise Refused(
-                f"there is no ledger at {ledger.url(place)}, so the plan has no recorded proposer: if it was lost, put "
-                "back a copy; else pass --ledger URL"
+                f"there is no ledger at {place.ledger_url()}, so the plan has no recorded proposer: if it was lost, "
+                "put back a copy; else pass --ledger URL"
             )
         yield document, root, book
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -10,7 +9,7 @@ from cyclopts import Parameter
 from pulsar_advisor.cli.opened_plans import mind_the_guard, opened_plan
 from pulsar_advisor.cli.options import Json, Master, PlanName
 from pulsar_advisor.cli.output import log, print_json, result_of, say, say_lines, timed
-from pulsar_advisor.cli.places import RESTORE, Connection, LedgerPlace, Place, command
+from pulsar_advisor.cli.places import Reach, command
 from pulsar_advisor.cli.rendering import verify_lines
 from pulsar_advisor.cli.stages import capture_into
 from pulsar_advisor.cli.starting import spark_for
@@ -28,10 +27,8 @@ def verify(
     plan: PlanName,
     /,
     *,
-    place: Place = Place(),
+    reach: Reach = Reach(),
     snapshot: str | None = None,
-    connection: Connection = Connection(),
-    ledger: LedgerPlace = LedgerPlace(),
     master: Master = "local[*]",
     json: Json = False,
 ) -> None:
@@ -43,11 +40,10 @@ def verify(
         A snapshot taken since; by default the latest. With --admin-url, or --profile and no --snapshot, one is taken
         now instead.
     """
-    refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url)": connection.is_given})
-    captures = connection.is_given or (place.profile is not None and snapshot is None)
+    refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url)": reach.connection.is_given})
+    captures = reach.is_named and snapshot is None
 
-    reach, restore = partial(connection.admin, place), command(RESTORE, place, connection, ledger)
-    with opened_plan(plan, place, ledger) as (document, root, book):
+    with opened_plan(plan, reach.place) as (document, root, book):
         from pulsar_advisor.stages.normalize import run as make_tables
         from pulsar_advisor.stages.verify import check, check_snapshot
         from pulsar_advisor.stages.verify import run as compare
@@ -56,14 +52,14 @@ def verify(
         check(document, book)
         if captures:
             # Nothing is compared with what brokers publish.
-            snapshot = capture_into(root, connection.options(place, listen_s=0))
-            ledger.seal(place, snapshot, "capture")
+            snapshot = capture_into(root, reach.options(listen_s=0))
+            reach.place.seal(snapshot, "capture")
         else:
             snapshot = root.resolve(LATEST if snapshot is None else snapshot)
             check_snapshot(document, book, root, snapshot)
-        with timed("normalize"), ledger.sealing(place, snapshot, "normalize"):
+        with timed("normalize"), reach.place.sealing(snapshot, "normalize"):
             make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
-        mind_the_guard(document, book, restore, reach if captures else None)
+        mind_the_guard(document, book, reach.restore, reach.admin if captures else None)
         result = compare(document, book, root, snapshot)
     more = f"; and {len(result.deviations) - 1} more" if len(result.deviations) > 1 else ""
     differs = f"the cluster is not as predicted: {result.deviations[0]}{more}" if result.deviations else ""
@@ -76,9 +72,7 @@ def undo(
     /,
     *,
     as_: Annotated[str, Parameter(name="--as")],
-    place: Place = Place(),
-    connection: Connection = Connection(),
-    ledger: LedgerPlace = LedgerPlace(),
+    reach: Reach = Reach(),
     json: Json = False,
 ) -> None:
     """Write a plan that moves back what a run of this plan moved, for somebody else to approve. Sends nothing.
@@ -91,14 +85,14 @@ def undo(
     as_
         Your name, recorded in the ledger as proposer.
     """
-    with opened_plan(plan, place, ledger) as (document, root, book):
+    with opened_plan(plan, reach.place) as (document, root, book):
         from pulsar_advisor.execution.consent.approval import propose
         from pulsar_advisor.planning.plans.consent import approve_words
         from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor.stages.undo import run as make_plan
 
         _name_other_turns(document, book)
-        back, written = make_plan(document, book, root, connection.admin(place))
+        back, written = make_plan(document, book, root, reach.admin())
         propose(book, back, person_on_command_line(as_), why_not_computed_here(root, book, back))
     if json:
         from pulsar_advisor.documents.receipts import ProposedUndo
@@ -113,7 +107,7 @@ def undo(
         say("no bundle can be moved back: there is nothing to approve")
         return
     say("for somebody else to approve, from another account:")
-    say(command(approve_words(back), place, ledger))
+    say(command(approve_words(back), reach.place))
 
 
 def _name_other_turns(plan: Plan, ledger: Ledger) -> None:

@@ -6,10 +6,10 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from cyclopts import Parameter
 
@@ -67,7 +67,7 @@ class Place:
             root, cluster = _chosen(root, profile.root), _chosen(cluster, profile.cluster, profile.name)
         return None if root is None else with_home(root), cluster, profile
 
-    def of_all_clusters(self) -> Place:
+    def of_all_clusters(self) -> Self:
         """The same place for what concerns a whole root: it needs no cluster's name."""
         root, cluster, _ = self.found()
         return self if root is None or cluster is not None else replace(self, cluster="any")
@@ -99,61 +99,61 @@ class Place:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class LedgerPlace:
-    """Where the ledger is."""
+class LedgerPlace(Place):
+    """Where a cluster's files are, and its ledger."""
 
     ledger: str | None = None
     """Ledger database (SQLAlchemy URL, or env:NAME or file:PATH where one with a password is kept); by default the
     profile's, else SQLite in a local root."""
 
-    def given(self, place: Place) -> str | None:
+    def given_ledger(self) -> str | None:
         """The address given here or in the profile. Raises `UsageError` if others could read its password."""
         from pulsar_advisor.execution.ledger.address import shown_in_process_list
 
-        _, _, profile = place.found()
+        _, _, profile = self.found()
         address = _chosen(self.ledger, profile.ledger if profile else None)
         return None if address is None else shown_in_process_list(address)
 
-    def existing(self, place: Place) -> str | None:
-        """As `given`. Raises `UsageError` if `--ledger` names one that isn't there; a profile may name one to come."""
+    def existing_ledger(self) -> str | None:
+        """The same. Raises `UsageError` if `--ledger` names one that isn't there; a profile may name one to come."""
         from pulsar_advisor.execution.ledger.opening import ledger_exists
 
-        address = self.given(place)
+        address = self.given_ledger()
         if self.ledger and address and not ledger_exists(address):
             raise UsageError(f"there is no ledger at {address}: correct --ledger")
         return address
 
-    def url(self, place: Place) -> str:
+    def ledger_url(self) -> str:
         """The given address, or SQLite in the root."""
-        return self.given(place) or place.open().ledger_url
+        return self.given_ledger() or self.open().ledger_url
 
-    def url_if_any(self, place: Place) -> str | None:
+    def ledger_url_if_any(self) -> str | None:
         """The same; None with an object store."""
-        return self.given(place) or place.open().own_ledger_url
+        return self.given_ledger() or self.open().own_ledger_url
 
-    def sealing(self, place: Place, snapshot: str, *stages: str) -> AbstractContextManager[None]:
+    def sealing(self, snapshot: str, *stages: str) -> AbstractContextManager[None]:
         """Record what stages write about a snapshot within the block; see `stages.seal`."""
         from pulsar_advisor.stages.seal import sealing
 
-        return sealing(lambda: self.open(place), place.open(), snapshot, *stages)
+        return sealing(self.opened_ledger, self.open(), snapshot, *stages)
 
-    def seal(self, place: Place, snapshot: str, *stages: str) -> None:
+    def seal(self, snapshot: str, *stages: str) -> None:
         """Record what stages have just written about a snapshot; see `stages.seal`."""
         from pulsar_advisor.stages.seal import seal
 
-        seal(lambda: self.open(place), place.open(), snapshot, *stages)
+        seal(self.opened_ledger, self.open(), snapshot, *stages)
 
-    def if_any(self, place: Place) -> AbstractContextManager[Ledger | None]:
+    def ledger_if_any(self) -> AbstractContextManager[Ledger | None]:
         """The ledger, open within the block; None if there is none."""
         from pulsar_advisor.execution.ledger.opening import ledger_if_any
 
-        return ledger_if_any(self.url(place))
+        return ledger_if_any(self.ledger_url())
 
-    def open(self, place: Place) -> Ledger:
-        """The ledger, created if missing."""
+    def opened_ledger(self) -> AbstractContextManager[Ledger]:
+        """The ledger, created if missing, open within the block."""
         from pulsar_advisor.execution.ledger.opening import open_ledger
 
-        return open_ledger(self.url(place))
+        return closing(open_ledger(self.ledger_url()))
 
 
 @Parameter(name="*")
@@ -237,10 +237,6 @@ class Connection:
         others = {name: admin.pop(name) for name in (*stores, "service_url")}
         return capture_options(profile=profile, admin=admin, **others, **manners)
 
-    def admin(self, place: Place) -> AdminConnection:
-        """How to reach the admin API. Raises `UsageError` if nothing says so."""
-        return self.options(place).required_admin
-
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -259,7 +255,7 @@ class PolicyFile:
         return read_policy(Path(named)) if named else ApprovalPolicy()
 
 
-def command(words: Sequence[str], *given: Place | LedgerPlace | HeadsPlaces | Connection | PolicyFile) -> str:
+def command(words: Sequence[str], *given: Place | HeadsPlaces | Connection | PolicyFile) -> str:
     """A command line of ours to copy, with the options `given` on this one: what they name isn't found without them."""
     options: list[str] = []
     for name, value in (item for group in given for item in asdict(group).items() if item[1] is not None):
@@ -270,3 +266,38 @@ def command(words: Sequence[str], *given: Place | LedgerPlace | HeadsPlaces | Co
 
 RESTORE: Final = ("guard", "restore")
 """The verb that switches a cluster's own balancer on again."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """Where a cluster's files and its ledger are, and how the cluster is reached."""
+
+    place: LedgerPlace = LedgerPlace()
+    connection: Connection = Connection()
+
+    @property
+    def is_named(self) -> bool:
+        """Whether an option says how, so that the cluster is meant to be reached."""
+        return self.connection.is_given or self.place.profile is not None
+
+    @property
+    def restore(self) -> str:
+        """The command that switches the cluster's own balancer on again."""
+        return command(RESTORE, self.place, self.connection)
+
+    def options(self, **manners: Any) -> CaptureOptions:
+        """As `Connection.options`."""
+        return self.connection.options(self.place, **manners)
+
+    def admin(self) -> AdminConnection:
+        """How to reach the admin API. Raises `UsageError` if nothing says so."""
+        return self.options().required_admin
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ReachToWrite(Reach):
+    """The same, and what is demanded of the approval by which the cluster is written to."""
+
+    policy: PolicyFile = PolicyFile()

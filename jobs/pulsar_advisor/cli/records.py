@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pulsar_advisor.cli.options import Flag, Json, PlanName
 from pulsar_advisor.cli.output import log, print_json, say, say_lines, say_rows
-from pulsar_advisor.cli.places import LedgerPlace, Place, command
+from pulsar_advisor.cli.places import LedgerPlace, command
 from pulsar_advisor.cli.rendering import event_table, plan_table, run_table
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.storage.root import Root
@@ -18,13 +18,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
 
 
-def plans(
-    *,
-    place: Place = Place(),
-    all: Annotated[bool, Flag] = False,
-    ledger: LedgerPlace = LedgerPlace(),
-    json: Json = False,
-) -> None:
+def plans(*, place: LedgerPlace = LedgerPlace(), all: Annotated[bool, Flag] = False, json: Json = False) -> None:
     """List plans with their state: those of the last recommendation, and all that were ever approved.
 
     The advised plan comes first, then those somebody acted on, then by effect. Plans that do the same share a line.
@@ -38,7 +32,7 @@ def plans(
     from pulsar_advisor.execution.ledger.plan_states import states_of
 
     root = place.open()
-    with _ledger_of(place, ledger) as (cluster, book):
+    with _ledger_of(place) as (cluster, book):
         plans, made = summaries(book, cluster), _newest_recommendation(root)
         advised = made.advice.digest if made else None
         states = states_of(book, cluster, plans, () if advised is None else (advised,))
@@ -57,14 +51,7 @@ def plans(
         log(f"no plan is advised for snapshot {made.snapshot}: {made.advice.sentence}")
 
 
-def runs(
-    plan: PlanName | None = None,
-    /,
-    *,
-    place: Place = Place(),
-    ledger: LedgerPlace = LedgerPlace(),
-    json: Json = False,
-) -> None:
+def runs(plan: PlanName | None = None, /, *, place: LedgerPlace = LedgerPlace(), json: Json = False) -> None:
     """List the runs of plans, the newest first: when, by which approval, and how they ended.
 
     With a plan, list all that happened to it, from its proposal on: approvals, runs, steps, verification.
@@ -75,7 +62,7 @@ def runs(
     from pulsar_advisor.execution.ledger.unfinished import concerns
     from pulsar_advisor.execution.run.guard.left_off import left_off
 
-    with _ledger_of(place, ledger) as (cluster, book):
+    with _ledger_of(place) as (cluster, book):
         if plan is not None:
             from pulsar_advisor.model.plans.names import short
             from pulsar_advisor.model.plans.sealed import digest_of
@@ -98,7 +85,7 @@ def runs(
                 return
             say_rows(event_table(events) if events else [f"{short(digest)} was never proposed"])
             if (by := undone(book, cluster).get(digest)) is not None:
-                how = command(("runs", short(by)), place, ledger)
+                how = command(("runs", short(by)), place)
                 say(f"undone since; to see how: {how}")
             return
         left, listed = left_off(book), runs_on(book, cluster)
@@ -134,14 +121,14 @@ def _newest_recommendation(root: Root) -> Recommendation | None:
 
 
 @contextmanager
-def _ledger_of(place: Place, ledger: LedgerPlace) -> Iterator[tuple[str, Ledger]]:
+def _ledger_of(place: LedgerPlace) -> Iterator[tuple[str, Ledger]]:
     """The cluster and its ledger. Raises `UsageError` if there is no ledger: listing creates nothing."""
     root = place.open()
     root.require_known()
-    with ledger.if_any(place) as book:
+    with place.ledger_if_any() as book:
         if book is None:
             raise UsageError(
-                f"there is no ledger at {ledger.url(place)}: if it was lost, put back a copy; else run `recommend` "
+                f"there is no ledger at {place.ledger_url()}: if it was lost, put back a copy; else run `recommend` "
                 "first, or name it with --ledger URL"
             )
         yield root.cluster, book

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -13,7 +13,7 @@ from pulsar_advisor.cli.goals import Broker, Ceiling
 from pulsar_advisor.cli.opened_plans import head_kept, opened_plan
 from pulsar_advisor.cli.options import Comment, Flag, Json, Master, PlanName, YourName
 from pulsar_advisor.cli.output import log, print_json, progress, result_of, say_lines
-from pulsar_advisor.cli.places import RESTORE, Connection, HeadsPlaces, LedgerPlace, Place, PolicyFile, command
+from pulsar_advisor.cli.places import HeadsPlaces, LedgerPlace, Reach, ReachToWrite
 from pulsar_advisor.cli.rendering import roll_lines, roll_status_lines
 from pulsar_advisor.cli.signals import deferred_signals
 from pulsar_advisor.cli.stages import Making
@@ -40,47 +40,35 @@ Spare = Annotated[
 ]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Reach:
-    """Where a roll is kept, and how its cluster is reached."""
+@contextmanager
+def _opened(plan: str, place: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
+    """As `opened_plan`; raises `Refused` for a plan that is no roll too."""
+    with opened_plan(plan, place) as opened:
+        from pulsar_advisor.execution.roll.steering import require_roll
 
-    place: Place = Place()
-    connection: Connection = Connection()
-    policy: PolicyFile = PolicyFile()
-    ledger: LedgerPlace = LedgerPlace()
+        plan_of_roll, _, book = opened
+        require_roll(book, plan_of_roll)
+        yield opened
 
-    @property
-    def restore(self) -> str:
-        """The command that switches the cluster's own balancer on again."""
-        return command(RESTORE, self.place, self.connection, self.ledger)
 
-    @contextmanager
-    def opened(self, plan: str) -> Iterator[tuple[Plan, Root, Ledger]]:
-        """As `opened_plan`; raises `Refused` for a plan that is no roll too."""
-        with opened_plan(plan, self.place, self.ledger) as opened:
-            from pulsar_advisor.execution.roll.steering import require_roll
+def _reached(
+    reach: ReachToWrite,
+    plan: Plan,
+    root: Root,
+    book: Ledger,
+    master: str = "local[*]",
+    interruption: Interruption | None = None,
+) -> AbstractContextManager[Roll]:
+    """The roll on its cluster."""
+    from pulsar_advisor.execution.run.options import undisturbed
+    from pulsar_advisor.stages.roll import in_a_session, reached
 
-            plan_of_roll, _, book = opened
-            require_roll(book, plan_of_roll)
-            yield opened
+    def spark(snapshot: str) -> SparkSession:
+        return spark_for(master, "roll", root, snapshot)
 
-    def roll(
-        self, plan: Plan, root: Root, book: Ledger, master: str = "local[*]", interruption: Interruption | None = None
-    ) -> AbstractContextManager[Roll]:
-        """The roll on its cluster."""
-        from pulsar_advisor.execution.run.options import undisturbed
-        from pulsar_advisor.stages.roll import in_a_session, reached
-
-        def opened() -> Ledger:
-            return self.ledger.open(self.place)
-
-        def spark(snapshot: str) -> SparkSession:
-            return spark_for(master, "roll", root, snapshot)
-
-        options, rules, stop = self.connection.options(self.place), self.policy.read(), interruption or undisturbed
-        turn = in_a_session(plan, root, opened, spark)
-        return reached(plan, root, opened, book, options, rules, turn, progress, stop)
+    options, rules, stop = reach.options(), reach.policy.read(), interruption or undisturbed
+    turn = in_a_session(plan, root, book, spark)
+    return reached(plan, root, book, options, rules, turn, progress, stop)
 
 
 def plan(*broker: Broker, spare: Spare = (), ceiling: Ceiling = None, making: Making = Making()) -> None:
@@ -110,7 +98,7 @@ def continue_(
     wait: str = "20m",
     anew: Annotated[bool, Flag] = False,
     as_: Annotated[str | None, Parameter(name="--as")] = None,
-    reach: Reach = Reach(),
+    reach: ReachToWrite = ReachToWrite(),
     heads: HeadsPlaces = HeadsPlaces(),
     master: Master = "local[*]",
     json: Json = False,
@@ -134,7 +122,7 @@ def continue_(
     """
     refuse_together({"--restarted": restarted is not None, "--anew": anew})
     wait_s = seconds(wait)
-    with reach.opened(plan) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
+    with _opened(plan, reach.place) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
         from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
         from pulsar_advisor.execution.roll.conduct import go_on
         from pulsar_advisor.execution.roll.status import status_of
@@ -144,7 +132,7 @@ def continue_(
         person = person_on_command_line(as_)
         with (
             deferred_signals() as interruption,
-            reach.roll(document, root, book, master, interruption) as roll,
+            _reached(reach, document, root, book, master, interruption) as roll,
         ):
             if restarted is not None:
                 announce(book, document, restarted, person)
@@ -157,58 +145,42 @@ def continue_(
     _show(status, reach.restore, end, json=json)
 
 
-def status(
-    plan: PlanName,
-    /,
-    *,
-    place: Place = Place(),
-    connection: Connection = Connection(),
-    ledger: LedgerPlace = LedgerPlace(),
-    json: Json = False,
-) -> None:
+def status(plan: PlanName, /, *, reach: Reach = Reach(), json: Json = False) -> None:
     """Show where a roll is: which broker may be restarted, what is left, and how long that takes. Sends nothing.
 
     With --profile or --admin-url, also whether somebody has switched the cluster's own balancer on, which fills a
     drained broker again: then it is not to be restarted.
     """
-    with Reach(place=place, ledger=ledger).opened(plan) as (document, _, book):
+    with _opened(plan, reach.place) as (document, _, book):
         from pulsar_advisor.execution.roll.status import but_filling, status_of
 
         found = status_of(book, document)
-    is_reached = connection.is_given or place.profile is not None
-    if found.restart is not None and is_reached and (why := _why_balancer_is_on(connection, place, document)):
+    if found.restart is not None and reach.is_named and (why := _why_balancer_is_on(reach, document)):
         found = but_filling(found, why)
-    _show(found, command(RESTORE, place, connection, ledger), json=json)
+    _show(found, reach.restore, json=json)
 
 
-def _why_balancer_is_on(connection: Connection, place: Place, roll: Plan) -> str | None:
+def _why_balancer_is_on(reach: Reach, roll: Plan) -> str | None:
     from pulsar_advisor.stages.apply import why_balancer_is_on
 
     try:
-        return why_balancer_is_on(connection.admin(place), roll.identity.cluster_name)
+        return why_balancer_is_on(reach.admin(), roll.identity.cluster_name)
     except AdvisorError as error:  # a profile may lack an admin URL, or name a token that isn't on this machine
         log(f"can't see whether the balancer is off: {error}")
         return None
 
 
-def pause(
-    plan: PlanName,
-    /,
-    *,
-    as_: YourName,
-    reach: Reach = Reach(),
-    json: Json = False,
-) -> None:
+def pause(plan: PlanName, /, *, as_: YourName, reach: ReachToWrite = ReachToWrite(), json: Json = False) -> None:
     """Stop a roll after its moves in flight; no turn begins until `roll continue`.
 
     The cluster's own balancer is switched on meanwhile.
     """
-    with reach.opened(plan) as (document, root, book):
+    with _opened(plan, reach.place) as (document, root, book):
         from pulsar_advisor.execution.roll.conduct import mind_the_balancer
         from pulsar_advisor.execution.roll.status import status_of
         from pulsar_advisor.execution.roll.steering import pause as pause_roll
 
-        with reach.roll(document, root, book) as roll:
+        with _reached(reach, document, root, book) as roll:
             pause_roll(book, document, person_on_command_line(as_))
             mind_the_balancer(roll)
         found = status_of(book, document)
@@ -221,17 +193,17 @@ def end(
     *,
     as_: YourName,
     comment: Comment = "",
-    reach: Reach = Reach(),
+    reach: ReachToWrite = ReachToWrite(),
     heads: HeadsPlaces = HeadsPlaces(),
     json: Json = False,
 ) -> None:
     """End a roll for good, wherever it is: withdraw its approval, and switch the cluster's own balancer on again."""
-    with reach.opened(plan) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
+    with _opened(plan, reach.place) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
         from pulsar_advisor.execution.roll.conduct import mind_the_balancer
         from pulsar_advisor.execution.roll.status import status_of
         from pulsar_advisor.execution.roll.steering import end as end_roll
 
-        with reach.roll(document, root, book) as roll:
+        with _reached(reach, document, root, book) as roll:
             for line in end_roll(book, document, person_on_command_line(as_), comment):
                 log(line)
             mind_the_balancer(roll)

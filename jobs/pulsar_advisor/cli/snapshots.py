@@ -57,7 +57,7 @@ def show_snapshot(snapshot: SnapshotId = LATEST, /, *, place: Place = Place(), j
 
 def prune_snapshots(
     *,
-    place: Place = Place(),
+    place: LedgerPlace = LedgerPlace(),
     keep_days: WholeNumberIfAny = None,
     keep_count: WholeNumberIfAny = None,
     raw: str | None = None,
@@ -65,7 +65,6 @@ def prune_snapshots(
     thin: str | None = None,
     history: str | None = None,
     dry_run: Annotated[bool, Flag] = False,
-    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Remove old snapshots and all that was made from them; the newest stays, and every one that a plan refers to.
@@ -102,7 +101,7 @@ def prune_snapshots(
             **{f"--{name}": True for name in list(ages)[:1]},
         }
     )
-    root, address, now = place.open(), ledger.given(place), datetime.now(UTC)
+    root, address, now = place.open(), place.given_ledger(), datetime.now(UTC)
     if ages:
         pruned = prune_by_age(root, lifetimes(**ages), address, now, dry_run=dry_run)
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
@@ -34,7 +33,7 @@ from pulsar_advisor.cli.output import (
     say_lines,
     timed,
 )
-from pulsar_advisor.cli.places import Connection, LedgerPlace, Place
+from pulsar_advisor.cli.places import LedgerPlace, Place, Reach
 from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, not_evaluated
 from pulsar_advisor.cli.starting import load_soon, spark_for, spark_soon
 from pulsar_advisor.cli.usage import refuse_together
@@ -62,13 +61,11 @@ _LEDGER: Final = "pulsar_advisor.execution.ledger.opening"
 
 def capture(
     *,
-    place: Place = Place(),
-    connection: Connection = Connection(),
+    reach: Reach = Reach(),
     listen: str | None = None,
     max_requests: WholeNumberIfAny = None,
     second_pass: Annotated[bool | None, Flag] = None,
     explain: Annotated[bool, Flag] = False,
-    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Read a cluster into a raw snapshot, without changing anything on it; prints the snapshot's id.
@@ -88,13 +85,13 @@ def capture(
     if explain:
         from pulsar_advisor.capture.explanation import explained
 
-        calls = list(explained(connection.options(place, **manners)))
+        calls = list(explained(reach.options(**manners)))
         lines = (f"{call.target:<12} {call.call}  ({call.times})" for call in calls)
         print_json(calls) if json else say_lines(lines)
         return
-    root = place.open()
-    snapshot = capture_into(root, connection.options(place, **manners))
-    ledger.seal(place, snapshot, "capture")
+    root = reach.place.open()
+    snapshot = capture_into(root, reach.options(**manners))
+    reach.place.seal(snapshot, "capture")
     if json:
         from pulsar_advisor.storage.results import read_manifest
 
@@ -118,9 +115,8 @@ def capture_into(root: Root, options: CaptureOptions) -> str:
 
 def normalize(
     *,
-    place: Place = Place(),
+    place: LedgerPlace = LedgerPlace(),
     snapshot: SnapshotId = LATEST,
-    ledger: LedgerPlace = LedgerPlace(),
     master: Master = "local[*]",
     json: Json = False,
 ) -> None:
@@ -128,7 +124,7 @@ def normalize(
     from pulsar_advisor.stages.normalize import run as make_tables
 
     root, snapshot = place.at(snapshot)
-    with timed("normalize"), ledger.sealing(place, snapshot, "normalize"):
+    with timed("normalize"), place.sealing(snapshot, "normalize"):
         result = make_tables(spark_for(master, "normalize", root, snapshot), root, snapshot)
     if json:
         print_json(result)
@@ -139,14 +135,13 @@ def normalize(
 
 def validate(
     *,
-    place: Place = Place(),
+    place: LedgerPlace = LedgerPlace(),
     snapshot: SnapshotId = LATEST,
     master: Master = "local[*]",
     fail_on: Literal["critical", "warning"] = "critical",
     explain: str | None = None,
     trend: str | None = None,
     data_docs: Path | None = None,
-    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Decide whether a snapshot can be trusted; ends with exit code 3 when it must not be used.
@@ -181,7 +176,7 @@ def validate(
         return
     from pulsar_advisor.stages.validate import run as judge
 
-    with timed("validate"), ledger.sealing(place, snapshot, "validate"):
+    with timed("validate"), place.sealing(snapshot, "validate"):
         result = judge(spark_for(master, "validate", root, snapshot), root, snapshot)
     if data_docs is not None:
         from pulsar_advisor.stages.validate import write_data_docs
@@ -217,10 +212,9 @@ def _stop_if_unfit(result: Validation, severities: Sequence[str] = ("critical",)
 class Making:
     """What every verb that makes plans takes besides its goal."""
 
-    place: Place = Place()
+    place: LedgerPlace = LedgerPlace()
     snapshot: SnapshotId = LATEST
     plan_options: PlanOptions = PlanOptions()
-    ledger: LedgerPlace = LedgerPlace()
     master: Master = "local[*]"
     detailed_exitcode: DetailedExitCode = False
     json: Json = False
@@ -234,12 +228,12 @@ class Making:
         root, snapshot = self.place.at(self.snapshot)
         with timed("recommend"):
             spark = spark_soon(self.master, "recommend", root, snapshot)
-            document = _recommend(spark, snapshot, request, self.place, self.ledger)
+            document = _recommend(spark, snapshot, request, self.place)
         page = None
         if not self.json:
             from pulsar_advisor.stages.report import report_page
 
-            page = report_page(root, snapshot, self.ledger.url_if_any(self.place))
+            page = report_page(root, snapshot, self.place.ledger_url_if_any())
         with result_of(_exit_code(document, detailed=self.detailed_exitcode)):
             print_json(document) if page is None else _show_verdict(page)
 
@@ -270,7 +264,7 @@ def _exit_code(recommendation: Recommendation, *, detailed: bool) -> int:
 
 
 def _recommend(
-    spark: Callable[[], SparkSession | None], snapshot: str, request: Request, place: Place, ledger: LedgerPlace
+    spark: Callable[[], SparkSession | None], snapshot: str, request: Request, place: LedgerPlace
 ) -> Recommendation:
     from pulsar_advisor.stages.propose import run as propose_plans
     from pulsar_advisor.stages.recommend import check
@@ -280,11 +274,11 @@ def _recommend(
     check(root, snapshot, request)
     load_soon(_LEDGER)
     document = compute(spark, root, snapshot, request)
-    if ledger.given(place) is None and root.own_ledger_url is None:
+    if place.given_ledger() is None and root.own_ledger_url is None:
         log("no ledger for an object store: no proposer recorded, so no plan can be approved; pass --ledger URL")
         return document
-    ledger.seal(place, snapshot, "recommend")
-    with closing(ledger.open(place)) as book:
+    place.seal(snapshot, "recommend")
+    with place.opened_ledger() as book:
         propose_plans(root, document, book, person_on_command_line(document.proposer))
     return document
 
@@ -303,11 +297,10 @@ def lint(*, place: Place = Place(), snapshot: SnapshotId = LATEST, json: Json = 
 
 def report(
     *,
-    place: Place = Place(),
+    place: LedgerPlace = LedgerPlace(),
     snapshot: SnapshotId = LATEST,
     output: str | None = None,
     format: Form = "html",
-    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Write the report of a snapshot's last recommendation, and show its verdict.
@@ -323,7 +316,7 @@ def report(
 
     root, snapshot = place.at(snapshot)
     file = None if output is None else with_home(output)
-    page, path = make_report(root, snapshot, format, file, ledger.url_if_any(place))
+    page, path = make_report(root, snapshot, format, file, place.ledger_url_if_any())
     is_unfit = page.trust.coverage.why or page.verdict.kind == "not_fit"
     with result_of(DataNotFit.exit_code if is_unfit else 0):
         if json:
@@ -356,12 +349,10 @@ def _on_path() -> Iterator[Command]:
 
 def run(
     *,
-    place: Place = Place(),
+    reach: Reach = Reach(),
     from_archive: Path | None = None,
-    connection: Connection = Connection(),
     listen: str | None = None,
     request_options: RequestOptions = RequestOptions(),
-    ledger: LedgerPlace = LedgerPlace(),
     master: Master = "local[*]",
     detailed_exitcode: DetailedExitCode = False,
     json: Json = False,
@@ -375,15 +366,16 @@ def run(
     listen
         As for `capture`.
     """
-    if from_archive is not None and (connection.is_given or listen is not None):
+    if from_archive is not None and (reach.connection.is_given or listen is not None):
         raise UsageError("--from-archive takes the snapshot from a file: omit the connection options and --listen")
+    place = reach.place
     root = place.open()
     request = request_options.request()
     from pulsar_advisor.storage.archive import import_snapshot
 
     with timed("capture"):
         snapshot = (
-            capture_into(root, connection.options(place, listen_s=_seconds(listen)))
+            capture_into(root, reach.options(listen_s=_seconds(listen)))
             if from_archive is None
             else import_snapshot(with_home(from_archive), root)
         )
@@ -392,23 +384,23 @@ def run(
     with timed("start of Spark"):
         spark = spark_for(master, "run", root, snapshot)
     if from_archive is None:
-        ledger.seal(place, snapshot, "capture")
-    with timed("normalize"), ledger.sealing(place, snapshot, "normalize"):
+        place.seal(snapshot, "capture")
+    with timed("normalize"), place.sealing(snapshot, "normalize"):
         from pulsar_advisor.stages.normalize import run as make_tables
 
         make_tables(spark, root, snapshot)
     with timed("validate"):
         from pulsar_advisor.stages.validate import run as judge
 
-        with ledger.sealing(place, snapshot, "validate"):
+        with place.sealing(snapshot, "validate"):
             judged = judge(spark, root, snapshot)
         _stop_if_unfit(judged)
     with timed("recommend"):
-        document = _recommend(lambda: spark, snapshot, request, place, ledger)
+        document = _recommend(lambda: spark, snapshot, request, place)
     with timed("report"):
         from pulsar_advisor.stages.report import run as make_report
 
-        page, path = make_report(root, snapshot, ledger_url=ledger.url_if_any(place))
+        page, path = make_report(root, snapshot, ledger_url=place.ledger_url_if_any())
     with result_of(_exit_code(document, detailed=detailed_exitcode)):
         if json:
             from pulsar_advisor.documents.recommendation import RunResult

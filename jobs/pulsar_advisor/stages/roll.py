@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +17,7 @@ from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, Published, published
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.roll.conduct import PlanAnew, Roll
+from pulsar_advisor.execution.roll.conduct import Roll
 from pulsar_advisor.execution.run.options import Interruption, undisturbed
 from pulsar_advisor.model.errors import DataNotFit, Refused
 from pulsar_advisor.model.plans.goal import ROLL, Goal
@@ -62,14 +62,12 @@ def run(spark: SparkSession, root: Root, snapshot: str, roll: Plan, left: Sequen
     return recommend(lambda: spark, root, snapshot, asked)
 
 
-def in_a_session(
-    roll: Plan, root: Root, open_ledger: Callable[[], Ledger], spark: Callable[[str], SparkSession]
-) -> Turn:
+def in_a_session(roll: Plan, root: Root, ledger: Ledger, spark: Callable[[str], SparkSession]) -> Turn:
     """Makes turns in this process, in a Spark session large enough for the snapshot."""
 
     def turn(snapshot: str, goal: Goal) -> None:
         session = spark(snapshot)
-        with sealing(open_ledger, root, snapshot, *SEALED):
+        with sealing(lambda: nullcontext(ledger), root, snapshot, *SEALED):
             run(session, root, snapshot, roll, goal.brokers)
 
     return turn
@@ -79,7 +77,6 @@ def in_a_session(
 def reached(
     plan: Plan,
     root: Root,
-    open_ledger: Callable[[], Ledger],
     ledger: Ledger,
     options: CaptureOptions,
     policy: ApprovalPolicy,
@@ -87,7 +84,20 @@ def reached(
     progress: Callable[[str], None],
     interruption: Interruption = undisturbed,
 ) -> Iterator[Roll]:
-    """A roll on the cluster of a connection, within the block. `open_ledger` opens the same ledger a second time."""
+    """A roll on the cluster of a connection, within the block."""
+
+    def plan_anew(goal: Goal) -> tuple[Plan, str | None]:
+        snapshot = capture(options, root)
+        seal(lambda: nullcontext(ledger), root, snapshot, "capture")
+        if reason := interruption():
+            raise Refused(f"nothing was sent: {reason}")
+        turn(snapshot, goal)
+        [answer] = read_recommendation(root, snapshot).combinations
+        if answer.plan is None or answer.digest is None:
+            raise DataNotFit(f"the turn couldn't be planned from snapshot {snapshot}: {answer.error or 'no reason'}")
+        made = PlanReference(snapshot, answer.plan, answer.digest).load(root)
+        return made, why_not_computed_here(root, ledger, made)
+
     with AdminTransport(options.required_admin, writes=True) as transport:
         cluster = AdminCluster(transport)
         yield Roll(
@@ -95,7 +105,7 @@ def reached(
             ledger=ledger,
             cluster=cluster,
             leaders_view=_leaders_view(options.metadata_store, cluster),
-            plan_anew=_plan_anew(root, open_ledger, ledger, options, turn, interruption),
+            plan_anew=plan_anew,
             policy=policy,
             progress=progress,
             interruption=interruption,
@@ -110,26 +120,3 @@ def _leaders_view(store: StoreConnection | None, cluster: AdminCluster) -> Leade
             return published(reader.broker_nodes())
 
     return view
-
-
-def _plan_anew(
-    root: Root,
-    open_ledger: Callable[[], Ledger],
-    ledger: Ledger,
-    options: CaptureOptions,
-    turn: Turn,
-    interruption: Interruption,
-) -> PlanAnew:
-    def plan(goal: Goal) -> tuple[Plan, str | None]:
-        snapshot = capture(options, root)
-        seal(open_ledger, root, snapshot, "capture")
-        if reason := interruption():
-            raise Refused(f"nothing was sent: {reason}")
-        turn(snapshot, goal)
-        [answer] = read_recommendation(root, snapshot).combinations
-        if answer.plan is None or answer.digest is None:
-            raise DataNotFit(f"the turn couldn't be planned from snapshot {snapshot}: {answer.error or 'no reason'}")
-        made = PlanReference(snapshot, answer.plan, answer.digest).load(root)
-        return made, why_not_computed_here(root, ledger, made)
-
-    return plan

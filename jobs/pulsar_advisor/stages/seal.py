@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from pulsar_advisor.documents.history_day import HistoryDay
@@ -20,11 +20,14 @@ from pulsar_advisor.storage.root import Root
 _WRITTEN_ONCE: Final = frozenset({"normalize", "validate"})
 """The stages that leave a result as it is if there is one."""
 
+Opened = Callable[[], AbstractContextManager[Ledger]]
+"""Opens a ledger for a block."""
+
 _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def sealing(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) -> Iterator[None]:
+def sealing(opened: Opened, root: Root, snapshot: str, *stages: str) -> Iterator[None]:
     """Record in a ledger what stages write about a snapshot within the block; see `seal`.
 
     A result that was there before isn't recorded: stages leave it as it is, and anyone may have put it there.
@@ -34,7 +37,7 @@ def sealing(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: st
     seal(opened, root, snapshot, *(stage for stage in stages if stage not in there))
 
 
-def seal(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) -> None:
+def seal(opened: Opened, root: Root, snapshot: str, *stages: str) -> None:
     """Record in a ledger what stages have just written about a snapshot.
 
     Without a writable ledger, logs that a person has to approve the snapshot's plans.
@@ -42,7 +45,7 @@ def seal(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) 
     if not stages:
         return
     try:
-        with closing(opened()) as ledger:
+        with opened() as ledger:
             for stage in stages:
                 if (sha256 := result_sha256(root, snapshot, stage)) is not None:
                     plans = _listed(root, snapshot) if stage == "recommend" else ()

@@ -140,7 +140,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.model.errors import Refused
         from pulsar_advisor.stages.roll import reached
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
-        from pulsar_advisor_airflow.ledger import approval_policy, ledger_of
+        from pulsar_advisor_airflow.ledger import approval_policy
 
         def turn(snapshot: str, goal: Goal) -> None:
             self._submitted(snapshot, goal, context)
@@ -148,7 +148,6 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         with reached(
             plan,
             root,
-            lambda: ledger_of(root),
             ledger,
             PulsarAdminHook(self.pulsar_conn_id, self.zookeeper_conn_id).options(),
             approval_policy(self.cluster),

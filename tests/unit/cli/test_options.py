@@ -55,7 +55,7 @@ def test_without_anything_the_message_names_every_way() -> None:
 
 def test_the_only_profile_is_enough(config: Path) -> None:
     assert opened(Place()) == ("/advisor", "prod")
-    assert LedgerPlace().url(Place()) == "sqlite:////ledger.sqlite"
+    assert LedgerPlace().ledger_url() == "sqlite:////ledger.sqlite"
     assert Connection().options(Place()).required_admin.admin_urls == ("http://prod:8080",)
 
 
@@ -89,7 +89,7 @@ def test_an_option_that_is_given_and_empty_leads_to_no_other_cluster(config: Pat
 
 def test_a_ledger_that_is_given_and_empty_is_no_other_ledger(config: Path) -> None:
     with pytest.raises(UsageError, match="is not a ledger URL"):
-        LedgerPlace(ledger="").url(Place())
+        LedgerPlace(ledger="").ledger_url()
 
 
 def test_a_proposer_who_is_given_and_empty_is_refused_before_anything_is_made() -> None:
@@ -128,7 +128,7 @@ def test_of_several_profiles_the_clusters_own_is_taken(config: Path, monkeypatch
 def test_a_command_to_copy_has_the_options_of_the_one_that_shows_it() -> None:
     place, policy = Place(profile="prod", config=Path("my config.toml")), PolicyFile(policy=Path("alone.yaml"))
     connection = Connection(admin_url=("http://a:8080", "http://b:8080"))
-    assert command(("apply", "c8b31b82"), place, connection, policy, LedgerPlace()) == (
+    assert command(("apply", "c8b31b82"), place, connection, policy) == (
         "pulsar-advisor apply c8b31b82 --profile prod --config 'my config.toml' "
         "--admin-url http://a:8080 --admin-url http://b:8080 --policy alone.yaml"
     )

@@ -54,7 +54,7 @@ def root(tmp_path: Path, ledger: Ledger) -> Root:
 
 def sealed(root: Root, ledger: Ledger, *stages: str, snapshot: str = SNAPSHOT) -> None:
     url = f"sqlite:///{Path(root.url).parent}/ledger.sqlite"
-    seal(lambda: open_ledger(url, ledger.now_ms), root, snapshot, *stages)
+    seal(lambda: closing(open_ledger(url, ledger.now_ms)), root, snapshot, *stages)
 
 
 def recommended(root: Root, request: Request) -> list[Plan]:
@@ -202,7 +202,7 @@ def test_a_person_has_to_judge_a_plan_of_which_nothing_else_was_ever_sealed_nor_
 ) -> None:
     [plan] = recommended(root, DRAIN)
     url = f"sqlite:///{Path(root.url).parent}/other.sqlite"
-    seal(lambda: open_ledger(url), root, SNAPSHOT, "recommend")
+    seal(lambda: closing(open_ledger(url)), root, SNAPSHOT, "recommend")
     for stage in ("raw", "tables", "validation"):
         shutil.rmtree(Path(root.url) / stage)
     with closing(open_ledger(url)) as other:
@@ -256,7 +256,7 @@ def test_one_with_limits_that_are_not_known_here_has_to_be_judged_by_a_person(ro
 
 def test_a_result_that_was_there_before_its_stage_is_not_sealed(root: Root, ledger: Ledger) -> None:
     other = f"sqlite:///{Path(root.url).parent}/other.sqlite"
-    with sealing(lambda: open_ledger(other), root, SNAPSHOT, "normalize", "validate"):
+    with sealing(lambda: closing(open_ledger(other)), root, SNAPSHOT, "normalize", "validate"):
         pass  # both leave what they find as it is
     with closing(open_ledger(other)) as opened:
         assert seals_of_snapshot(opened, root.cluster, SNAPSHOT) == []
@@ -272,7 +272,7 @@ def test_a_result_that_was_not_changed_is_sealed_once(root: Root, ledger: Ledger
 
 
 def test_a_ledger_that_can_not_be_opened_does_not_end_the_stage(root: Root, caplog: pytest.LogCaptureFixture) -> None:
-    seal(lambda: open_ledger("sqlite:////proc/none/ledger.sqlite"), root, SNAPSHOT, "validate")
+    seal(lambda: closing(open_ledger("sqlite:////proc/none/ledger.sqlite")), root, SNAPSHOT, "validate")
     assert "no policy can approve its plans: can't open or create ledger" in caplog.text
 
 

@@ -27,7 +27,6 @@ def test_a_turn_that_is_stopped_during_its_capture_is_not_planned(
         make_plan([]),
         Root(str(tmp_path), "demo"),
         None,  # type: ignore[arg-type]
-        None,  # type: ignore[arg-type]
         CaptureOptions(admin=AdminConnection(admin_urls=("http://127.0.0.1:1",))),
         ApprovalPolicy(),
         lambda *_: done.append("turn"),
