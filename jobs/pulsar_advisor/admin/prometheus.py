@@ -144,6 +144,7 @@ class Prometheus:
     def __init__(self, transport: AdminTransport, now: Callable[[], float] = time.time) -> None:
         self._transport = transport
         self._now = now
+        self.address = transport.connection.admin_urls[0]
 
     def clock_s(self) -> float:
         """The server's present time (epoch)."""

@@ -81,11 +81,9 @@ def import_days(
     labels, root = labels_of(label), place.open()
     # Compressing an answer takes Prometheus nine times as long as making it.
     with AdminTransport(connection, compressed=False) as transport:
-        server, address = Prometheus(transport), connection.admin_urls[0]
         of_days = run(
             root,
-            server,
-            address,
+            Prometheus(transport),
             days=days,
             step_s=step_s,
             labels=labels,

@@ -45,7 +45,6 @@ class ScrapedCluster:
     """Where the series of one cluster are, and how they are labelled there."""
 
     server: Prometheus
-    address: str
     cluster_name: str
     labels: Labels
     broker_ids: tuple[str, ...]
@@ -58,8 +57,8 @@ class ScrapedCluster:
         if self.cluster_name not in names:
             others = f"it has clusters: {some_of(names)}" if names else "it has none: does it scrape /metrics?"
             raise DataNotFit(
-                f"{self.address} has no broker of cluster '{self.cluster_name}' in label {label}; {others}; if the "
-                "label has another name, give it with --label cluster=NAME"
+                f"{self.server.address} has no broker of cluster '{self.cluster_name}' in label {label}; {others}; if "
+                "the label has another name, give it with --label cluster=NAME"
             )
 
     def hosts(self, window: Window) -> ScrapedHosts:
@@ -80,8 +79,8 @@ class ScrapedCluster:
             found, figures = [samples.labels[place] for place in places], samples.figures[places]
             if any(not instance for instance, *_ in found):
                 raise DataNotFit(
-                    f"series of {metrics[column]} at {self.address} lack the label {self.labels.instance}: if it has "
-                    "another name, give it with --label instance=NAME"
+                    f"series of {metrics[column]} at {self.server.address} lack the label {self.labels.instance}: if "
+                    "it has another name, give it with --label instance=NAME"
                 )
             brokers = [broker_of(instance, self.broker_ids) for instance, *_ in found]
             if column == "version":
@@ -104,8 +103,8 @@ class ScrapedCluster:
             found = {name: int(most) for (name,), most in zip(samples.labels, _most(samples), strict=True) if most}
             if "" in found:
                 raise DataNotFit(
-                    f"{found['']:,} series of {level.metrics[0]} at {self.address} lack the label {label}: if it "
-                    f"has another name, give it with --label"
+                    f"{found['']:,} series of {level.metrics[0]} at {self.server.address} lack the label {label}: if "
+                    f"it has another name, give it with --label"
                 )
             if found:
                 return level, found

@@ -68,7 +68,6 @@ class _Source:
 def run(
     root: Root,
     server: Prometheus,
-    address: str,
     *,
     days: int,
     step_s: int,
@@ -79,11 +78,11 @@ def run(
     """Import the last `days` days (UTC), today up to now, oldest first; `begun` is called with each day first.
 
     A day folded from snapshots, or imported to its end, is skipped, unless it was imported and a file is damaged.
-    `address` names the server in the day; `ledger_address` is as for `fold`: a day that the ledger has sealed is sealed
-    again. Raises `UsageError` without a normalized snapshot, `DataNotFit` if the server knows nothing of the cluster or
-    answers in part, `ClusterUnreachable` if it can't be asked.
+    `ledger_address` is as for `fold`: a day that the ledger has sealed is sealed again. Raises `UsageError` without a
+    normalized snapshot, `DataNotFit` if the server knows nothing of the cluster or answers in part,
+    `ClusterUnreachable` if it can't be asked.
     """
-    source, now_s = _source(root, server, address, labels, days)
+    source, now_s = _source(root, server, labels, days)
     today_s = now_s // DAY_S * DAY_S
     for start_s in range(today_s - (days - 1) * DAY_S, today_s + 1, DAY_S):
         day = f"{datetime.fromtimestamp(start_s, UTC):%Y%m%d}"
@@ -107,7 +106,7 @@ def run(
                 yield imported
 
 
-def _source(root: Root, server: Prometheus, address: str, labels: Labels, days: int) -> tuple[_Source, int]:
+def _source(root: Root, server: Prometheus, labels: Labels, days: int) -> tuple[_Source, int]:
     """What the queries for all days share, and the server's time."""
     root.resolve(LATEST)
     snapshot = next((id for id in root.newest_first() if root.is_written(id, "normalize")), None)
@@ -120,9 +119,7 @@ def _source(root: Root, server: Prometheus, address: str, labels: Labels, days: 
     once_a_day = Window(now_s - (days - 1) * DAY_S, DAY_S, days)
     labels = labels_on(server, labels, manifest.identity.cluster_name, once_a_day)
     source = _Source(
-        scraped=ScrapedCluster(
-            server, address, manifest.identity.cluster_name, labels, tuple(manifest.identity.broker_ids)
-        ),
+        scraped=ScrapedCluster(server, manifest.identity.cluster_name, labels, tuple(manifest.identity.broker_ids)),
         clock_ahead_s=server.clock_ahead_s(),
         snapshot=snapshot,
         bundles=tuple(read_table(root, snapshot, "bundles", judged_view(manifest), ["bundle"])["bundle"].to_pylist()),
@@ -193,7 +190,7 @@ def _import_day(
             summary=summary_of(tables["index"], tables["events"]),
             tables=files,
             imported=Imported(
-                server=scraped.address,
+                server=scraped.server.address,
                 level=level.name,
                 step_s=window.step_s,
                 moments=window.number,
@@ -238,7 +235,7 @@ def _part(
     """The load of some namespaces' bundles: read from an earlier import's part, or queried and written."""
     bundles = [number for namespace in group for number in ring.bundles_of(namespace)]
     made_of = (
-        cluster.address,
+        cluster.server.address,
         cluster.cluster_name,
         cluster.labels,
         level.name,

@@ -112,7 +112,6 @@ def imported(
         days_of = import_history.run(
             root,
             Prometheus(transport, now=lambda: NOW_S),
-            "http://prometheus:9090",
             days=days,
             step_s=step_s,
             labels=labels_of(label),
