@@ -22,9 +22,10 @@ Each rule says what it expects; a violation comes with the figures that decide. 
 
 Up to five changes of settings that would mend a violation are simulated for 60 cycles, beside today's settings with the
 same seed, up to 10,000 bundles at both ends of what is known of the CPU usage that goes with messages. A change is
-**proposed**, as an option of `recommend`, only if the cluster ends better with it, and at neither end worse: it settles
-where today it doesn't, or the busiest broker or the deviation is lower by a point, or it takes fewer unloads. Otherwise
-the effect says that it is no better than today, or worse, or that it was not simulated.
+**proposed**, as an option of `recommend`, only if the cluster ends better with it, and at neither end worse, with each
+of three seeds (fewer in a large cluster): it settles where today it doesn't, or the busiest broker or the deviation is
+lower by a point, or it takes fewer unloads. Otherwise the effect says that it is no better than today, or worse, or
+that it was not simulated.
 """
 
 

@@ -88,6 +88,27 @@ def test_a_change_is_compared_with_today_under_the_same_seed() -> None:
     assert none.verdict == "same"
 
 
+def test_a_change_that_only_some_draws_like_better_is_not_proposed() -> None:
+    by_usage = "org.apache.pulsar.broker.loadbalance.impl.LeastResourceUsageWithWeight"  # draws among many brokers
+    change = {"loadBalancerBrokerThresholdShedderPercentage": "9"}
+
+    def drawing(what_if: Mapping[str, str]) -> ResolvedSettings:
+        return resolve({"loadBalancerLoadPlacementStrategy": by_usage, **what_if})
+
+    state = cluster({"a": [10.0, 15.0, 10.0, 15.0, 10.0, 10.0], "b": [15.0], "c": [10.0, 15.0], "d": [10.0]})
+    first, second = (compared(*(draw(state, drawing(it), seed) for it in ({}, change))) for seed in (0, 1))
+    assert (first, second) == ("better", "worse")
+    (found,) = trials([change], state, drawing)
+    assert found.verdict == "worse"
+    assert found.today is not None and found.score is not None
+    assert compared(found.today, found.score) == "worse"  # of the draw that is shown
+
+
+def draw(state: ClusterState, of: ResolvedSettings, seed: int) -> Ending:
+    found = left_alone(Situation.of_fit(state, of), seed)
+    return simulation_score(found, cycle_scores(found))
+
+
 def test_a_change_that_never_ends_and_relieves_no_one_is_worse_than_nothing() -> None:
     (found,) = trials([LOWER_BOUNDARY], IDLE_BROKER, resolve)
     assert found.verdict == "worse"
