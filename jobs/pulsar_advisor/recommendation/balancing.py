@@ -28,13 +28,14 @@ def balancing(foresight: Foresight, tried: Sequence[Trial], release: str) -> lis
 def _balancing(wanted: Mapping[str, str], switched_off_by: Sequence[str], score: Ending, release: str) -> Balancing:
     change = {**dict.fromkeys(switched_off_by, "true"), **wanted}
     otherwise = may(score)
+    effect = f", {_takes_effect(change, release)}" if change else ""
     return Balancing(
         change=change,
         ends=ending(score) + (f", but may {otherwise}" if otherwise else ""),
         settles=score.ended == "settled",
         first_maximum_ratio=score.first_usage_maximum_ratio,
         merit=score.merit,
-        condition="the load stays as it is" + (f", and {_takes_effect(change, release)}" if change else ""),
+        condition=f"the load stays as it is{effect}, and Pulsar's random choices turn out as simulated",
     )
 
 

@@ -47,7 +47,8 @@ def by_itself(foresight: Foresight) -> ByItself:
             False, f"What Pulsar itself would do can't be simulated: {str(foresight.error).removesuffix('.')}."
         )
     does = f"{ending(own)} after {done(own)}" if own.happens else "does nothing either"
-    return ByItself(own.happens, f"Pulsar's own {own.shedder} {does}{may(own) and f'; it may {may(own)}'}.")
+    start = "In one simulation, " if own.happens else ""  # another draw may end otherwise
+    return ByItself(own.happens, f"{start}Pulsar's own {own.shedder} {does}{may(own) and f'; it may {may(own)}'}.")
 
 
 def sheds_nothing(switched_off_by: Iterable[str]) -> str:

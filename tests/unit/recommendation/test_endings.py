@@ -26,7 +26,7 @@ def test_what_pulsar_does_by_itself_is_one_sentence() -> None:
     off = ("loadBalancerSheddingEnabled",)
     assert by_itself(foresight(acting)) == (
         True,
-        "Pulsar's own ThresholdShedder settles in cycle 2 (1 min) after 2 unloads.",
+        "In one simulation, Pulsar's own ThresholdShedder settles in cycle 2 (1 min) after 2 unloads.",
     )
     splitting = by_itself(foresight(score(unloads=0, splits=1)))
     assert splitting.sentence.endswith(" settles in cycle 2 (1 min) after 1 split.")
@@ -46,6 +46,7 @@ def test_pulsars_balancer_as_an_option_holds_at_the_worse_end_too() -> None:
     own = score(worst_ended="unfinished", lowest_maximum_ratio=0.5, highest_maximum_ratio=0.64)
     [option] = balancing(foresight(own), (), "4.0.8")
     assert option.ends == "settles in cycle 2 (1 min), but may not settle"
+    assert option.condition == "the load stays as it is, and Pulsar's random choices turn out as simulated"
     assert option.merit.highest_maximum_ratio == 0.64
 
 
