@@ -7,7 +7,7 @@ Source: Pulsar `NamespaceStatsAggregator`, `TopicStats` (stats.prometheus), `Mod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -46,10 +46,10 @@ class Labels:
     bundle: str = "bundle"
     instance: str = "instance"
 
-    def replaced(self, seen: Iterable[str]) -> Labels:
+    def replaced(self, seen: Collection[str]) -> Labels:
         """These, with the names that Prometheus gave to exported labels whose own names the target's took."""
         exported = {name: f"{_REPLACED}{own}" for name, own in vars(self).items() if name != "instance"}
-        return replace(self, **{name: label for name, label in exported.items() if label in set(seen)})
+        return replace(self, **{name: label for name, label in exported.items() if label in seen})
 
 
 def labels_of(given: Sequence[str]) -> Labels:

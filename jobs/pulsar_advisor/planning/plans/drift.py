@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
@@ -45,7 +45,7 @@ def _namespaces(state: ClusterState) -> dict[str, int]:
     return {name: row for row, name in enumerate(state.namespaces.names) if not is_pulsars_own(name)}
 
 
-def _came_and_went(kind: str, before: Iterable[str], now: Iterable[str], came: str, went: str) -> Iterator[str]:
+def _came_and_went(kind: str, before: Collection[str], now: Collection[str], came: str, went: str) -> Iterator[str]:
     for names, what in ((set(now) - set(before), came), (set(before) - set(now), went)):
         yield from _shortened([f"{kind} {name} {what}." for name in sorted(names)])
 
