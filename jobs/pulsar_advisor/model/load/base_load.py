@@ -8,7 +8,9 @@ two ends, which evidence narrows:
 * A broker's own reports at different message rates show both ends; what the last one uses above their line may all be
   base.
 * Other brokers with the same CPU limit show how much base such a machine has at most, if their usage follows their
-  message rates. They don't show a minimum: what they have in common may still follow the messages.
+  message rates: by the line through all, or by what messages cost the others at least, as the line follows a broker
+  with far more messages than theirs whatever it uses. They don't show a minimum: what they have in common may still
+  follow the messages.
 
 Within the range, the likely base is that of the line through these reports, else what an idle broker uses.
 """
@@ -72,15 +74,16 @@ def base_load(state: ClusterState, earlier: Sequence[ClusterState] = ()) -> Base
     for alike in _with_one_limit(limit, [row for row in reporting.tolist() if now[row]]):
         rates, _, usages = _columns([now[row][0] for row in alike])
         if varied(rates):
-            (intercept, slope), error = non_negative_line(rates, usages)
+            (intercept, slope), (error, _) = non_negative_line(rates, usages)
             likely[alike] = intercept
-            greatest[alike] = intercept + error + np.maximum(usages - intercept - slope * rates, 0.0)
-            for row in alike:
-                origin[row] = "peers"
+            of_all = intercept + error + np.maximum(usages - intercept - slope * rates, 0.0)
+            for place, row in enumerate(alike):
+                cost = _least_cost(np.delete(rates, place), np.delete(usages, place))
+                greatest[row], origin[row] = max(of_all[place], usages[place] - cost * rates[place]), "peers"
     for row in reporting.tolist():
         rates, _, usages = _columns(samples.get(state.brokers.ids[row], ()))
         if varied(rates):
-            (intercept, slope), error = non_negative_line(rates, usages)
+            (intercept, slope), (error, _) = non_negative_line(rates, usages)
             likely[row], origin[row] = intercept, "history"
             above_the_line = max(usages[-1] - intercept - slope * rates[-1], 0.0)
             least[row], greatest[row] = intercept - error, intercept + error + above_the_line
@@ -122,6 +125,14 @@ def varied(rates: Floats) -> bool:
     return len(rates) >= FEWEST_SAMPLES and float(rates.max()) >= LEAST_SPREAD * max(float(rates.min()), 1.0)
 
 
+def _least_cost(rates: Floats, usages: Floats) -> float:
+    """The least that a message costs, as three brokers or more show; 0 if their rates vary too little."""
+    if float(rates.max()) < LEAST_SPREAD * max(float(rates.min()), 1.0):
+        return 0.0
+    (_, slope), (_, error) = non_negative_line(rates, usages)
+    return max(slope - error, 0.0)
+
+
 def _columns(samples: Sequence[Sample]) -> Floats:
     """(3, k): rates, throughputs and usages."""
     columns: Floats = np.array(samples, dtype=np.float64).reshape(-1, len(Sample._fields)).T
@@ -147,10 +158,10 @@ def usage_that_moves(state: ClusterState, base_cpu: Floats | float, traffic: Flo
     return usage_of(traffic, state.brokers.traffic[owner], movable[owner])
 
 
-def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float], float]:
-    """(intercept, slope), both at least 0, with the least squared error, and by how much the intercept may be wrong.
+def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
+    """(intercept, slope), both at least 0, with the least squared error, and by how much either may be wrong.
 
-    The latter is its standard error times Student's t, which covers 95 % of all lines.
+    The latter are their standard errors times Student's t, which covers 95 % of all lines.
 
     With two coefficients, non-negative least squares is the free solution, or the better one of those with one of the
     coefficients at zero. There must be at least three samples, not all with the same rate.
@@ -167,7 +178,9 @@ def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float
     residual = usages - intercept - slope * rates
     variance = float(residual @ residual) / (len(rates) - 2)
     error = np.sqrt(variance * (1.0 / len(rates) + rates.mean() ** 2 / (spread @ spread)))
-    return (intercept, slope), float(error) * _STUDENT_T[min(len(rates) - 2, len(_STUDENT_T)) - 1]
+    of_slope = np.sqrt(variance / (spread @ spread))
+    within = _STUDENT_T[min(len(rates) - 2, len(_STUDENT_T)) - 1]
+    return (intercept, slope), (float(error) * within, float(of_slope) * within)
 
 
 class Sample(NamedTuple):

@@ -49,6 +49,14 @@ def test_a_broker_whose_usage_does_not_follow_its_messages_may_be_all_base() -> 
     assert found.least[0] == 0.0
 
 
+def test_a_broker_with_far_more_messages_than_its_peers_does_not_show_by_itself_that_usage_follows_them() -> None:
+    # 200 points of its usage are a neighbour's; a line through all brokers would be drawn by this one.
+    peers = {"b": (68.0, 900.0), "c": (53.0, 700.0), "d": (62.0, 800.0), "e": (48.0, 600.0), "f": (47.0, 500.0)}
+    assert base_load(brokers(a=(350.0, 3000.0), **peers)).greatest[0] >= 200.0
+    idle = {"b": (22.0, 1.0), "c": (18.0, 2.0), "d": (20.0, 0.0)}
+    assert base_load(brokers(a=(350.0, 3000.0), **idle)).greatest[0] == 350.0
+
+
 def test_brokers_of_other_machines_are_no_peers() -> None:
     state = brokers(a=(340.0, 3000.0), b=(190.0, 1500.0), c=(90.0, 500.0), d=(70.0, 300.0))
     limit = state.brokers.limit.copy()
