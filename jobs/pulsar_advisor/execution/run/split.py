@@ -85,10 +85,14 @@ def _confirm_split(run: OngoingRun, step: Step) -> Waits[None]:
         unresolved(run, step, f"whether the new boundaries stayed can't be read, {seen.why}")
     if not _is_split(step, seen):
         return failed(run, step, "the new boundaries appeared, but did not stay")
-    owners = [find_owner(run.cluster, step.namespace, child, [step.source]) for child in step.children]
+    at = ", ".join(f"{child} on {_owner(run, step, child)}" for child in step.children)
     note_cut_short(run, step, end_s)
-    at = ", ".join(f"{child} on {owner or 'no broker'}" for child, owner in zip(step.children, owners, strict=True))
     return confirmed(run, step, f"the namespace has the new boundaries; {at}")
+
+
+def _owner(run: OngoingRun, step: Step, child: str) -> str:
+    owner = seen_by(lambda: find_owner(run.cluster, step.namespace, child, [step.source]))
+    return "an unknown broker" if isinstance(owner, Unread) else owner or "no broker"
 
 
 def _is_split(step: Step, boundaries: tuple[str, ...]) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.model.errors import ClusterUnreachable
 from unit.execution.actors import approved, carried_out, run
 from unit.execution.doubles import B1, B3, NAMESPACE, UPPER, FakeCluster, make_plan, split_step
 
@@ -29,6 +30,32 @@ def test_a_split_that_does_not_stay_has_failed(ledger: Ledger, cluster: FakeClus
     cluster.whenever("after the call", lambda: cluster.later(30.0, undone))
     result = carried_out(ledger, cluster, split_step(), canary_hold_s=60.0)
     assert result.steps[0].detail == "the new boundaries appeared, but did not stay"
+
+
+@pytest.mark.parametrize(
+    ("look", "state", "detail"),
+    [
+        ("boundaries", "unresolved", "whether the new boundaries stayed can't be read, brokers are being restarted"),
+        (
+            "owned_bundles",
+            "confirmed",
+            "the namespace has the new boundaries; {} on an unknown broker, {} on an unknown broker",
+        ),
+    ],
+)
+def test_a_split_is_judged_by_its_boundaries_alone_after_its_hold(
+    ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, look: str, state: str, detail: str
+) -> None:
+    shown, began_ms = getattr(cluster, look), cluster.time.ms
+
+    def until_the_hold_is_over(of: str) -> object:
+        if cluster.time.ms >= began_ms + 60_000:
+            raise ClusterUnreachable("brokers are being restarted")
+        return shown(of)
+
+    monkeypatch.setattr(cluster, look, until_the_hold_is_over)
+    [step] = carried_out(ledger, cluster, split_step(), canary_hold_s=60.0).steps
+    assert (step.state, step.detail) == (state, detail.format(*split_step().children))
 
 
 def test_a_split_that_shows_other_boundaries_has_failed(ledger: Ledger, cluster: FakeCluster) -> None:
