@@ -23,9 +23,9 @@ from pulsar_advisor.model.configuration.resolved_settings import resolve_setting
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.placement.registry import load as load_placement
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.shedding.registry import load as load_shedder
 

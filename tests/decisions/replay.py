@@ -24,10 +24,10 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import usage_ratios
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.forecast import Outlook
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root

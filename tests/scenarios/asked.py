@@ -21,7 +21,6 @@ from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.advice.compare import Score, score
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from pulsar_advisor.planning.advice.options import Option
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds.goal import resolved_goal
 from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome, goal_outcome
 from pulsar_advisor.planning.kinds.room import Room
@@ -35,6 +34,7 @@ from pulsar_advisor.planning.questions.restart_order import RestartOrder, restar
 from pulsar_advisor.planning.questions.scale import Scale, scale
 from pulsar_advisor.planning.questions.subject import Kind
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.recommendation import recommendation
 from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers

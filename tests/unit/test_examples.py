@@ -19,7 +19,7 @@ NAME = "MostTopicsShedder"
 
 KIND = '''"""hold: leaves every bundle where it is."""
 
-from pulsar_advisor.planning.advice.situation import Situation
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.kinds.answers import proposal
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
@@ -54,7 +54,7 @@ def headline(page):
 CHECK = "The example of a check holds."
 
 REPORT = f"""
-from pulsar_advisor.planning.advice.situation import Situation
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.reporting.forms import rendered

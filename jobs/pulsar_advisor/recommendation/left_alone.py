@@ -10,9 +10,9 @@ from pulsar_advisor.documents.simulation import SimulatedScore
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.plan import Plan
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.requests.what_if import Resolve
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.scalable_topics import not_simulated
 from pulsar_advisor.simulation.foresight import CYCLES, acting, after_plan, left_alone
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score

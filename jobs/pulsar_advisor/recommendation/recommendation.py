@@ -34,7 +34,6 @@ from pulsar_advisor.planning.advice.headline import (
     unjudged_sentence,
 )
 from pulsar_advisor.planning.advice.options import Option, ranked_options
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.uneven import uneven
 from pulsar_advisor.planning.advice.vain_splits import only_splits_in_vain
 from pulsar_advisor.planning.advice.verbs import Verbs
@@ -45,6 +44,7 @@ from pulsar_advisor.planning.plans.planned_settings import planned_settings, set
 from pulsar_advisor.planning.proposals.executable import why_no_destination
 from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.model_errors import model_errors
 from pulsar_advisor.recommendation.balancing import balancing
 from pulsar_advisor.recommendation.endings import by_itself

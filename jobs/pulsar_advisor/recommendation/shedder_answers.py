@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.planning.advice.compare import Score, no_score
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.plans.plan import Confidence
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.some_of import points
-from pulsar_advisor.planning.advice.compare import Cost, on_front
+from pulsar_advisor.planning.advice.compare import on_front
 from pulsar_advisor.planning.advice.options import Option
 from pulsar_advisor.planning.proposals.configured import Configured
+from pulsar_advisor.planning.usage.merit import Cost
 from pulsar_advisor.planning.usage.model_errors import ModelErrors
 from pulsar_advisor.planning.usage.noise import NoiseFloor
 from pulsar_advisor.reporting.figures import change, count, percent, throughput

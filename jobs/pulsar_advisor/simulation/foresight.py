@@ -11,7 +11,7 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.decision import Split
-from pulsar_advisor.planning.advice.situation import Situation
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.scores import CycleScore, Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import CarriedOut, Simulation, simulate
 from pulsar_advisor.splitting.division import divided

@@ -9,7 +9,7 @@ from typing import Final, Literal, Self
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, throughput_bytes_per_s
-from pulsar_advisor.planning.advice.compare import Cost, Merit
+from pulsar_advisor.planning.usage.merit import Cost, Merit
 from pulsar_advisor.simulation.simulate import Cycle, Ended, Simulation
 
 ENDINGS: Final[tuple[Ended, ...]] = ("settled", "unfinished", "repeats")

@@ -9,8 +9,8 @@ from pulsar_advisor.execution.undo import UNDO, require_takes_back
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.plans.sealed import digest_of
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.stages.seal import require_as_sealed
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import check_results, inputs_of, judged_state, settings_of, states_at

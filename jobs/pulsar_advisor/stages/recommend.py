@@ -15,8 +15,8 @@ from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.advice.compare import Score
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.recommendation import recommendation
 from pulsar_advisor.stages.recommend_shedder import ShedderTask, recommend_shedder

@@ -10,8 +10,8 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.advice.compare import no_score, score
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds.goal import ceiling_of
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS, refusals
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage, settings_of
 

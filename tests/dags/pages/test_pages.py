@@ -41,8 +41,8 @@ from pulsar_advisor.execution.run.guard.settings import OFF
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.plans.sealed import digest_of
-from pulsar_advisor.planning.advice.compare import Cost
 from pulsar_advisor.planning.advice.options import Option
+from pulsar_advisor.planning.usage.merit import Cost
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import write_plan

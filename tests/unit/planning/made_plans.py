@@ -8,12 +8,12 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.strategy.decision import Split
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 
 INPUTS = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
 NO_LIMITS = Limits()

@@ -17,10 +17,10 @@ from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.shedding.registry import SHEDDERS
 from states import BrokerRow, BundleRow, cluster_state, without_base
 from unit.any_cluster import Rows, coherent_rows, orderly, rows

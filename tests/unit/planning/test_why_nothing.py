@@ -9,9 +9,9 @@ import pytest
 from conformance import outcomes_of
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.shedding.registry import load
 from states import QUARTERS, BrokerRow, BundleRow, cluster_state
 

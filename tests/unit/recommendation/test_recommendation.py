@@ -13,9 +13,9 @@ from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.advice.compare import Score, score
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.recommendation import recommendation
 from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers

@@ -28,12 +28,12 @@ from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.headline import ByItself, advised_sentence, unadvised_sentence
 from pulsar_advisor.planning.advice.options import ranked_options
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 from pulsar_advisor.reporting.combinations import shown_combination
 from pulsar_advisor.reporting.page import ReportPage, build_page

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import documents
-from pulsar_advisor.planning.advice.compare import Cost
 from pulsar_advisor.planning.proposals.configured import Configured
+from pulsar_advisor.planning.usage.merit import Cost
 from pulsar_advisor.planning.usage.model_errors import ModelErrors
 from pulsar_advisor.reporting.options import NOTHING, Options, cost_text, options_of
 from unit.reporting.skewed import skewed_inputs

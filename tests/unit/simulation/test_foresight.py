@@ -8,12 +8,12 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.decision import Split
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.proposals.configured import Configured
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation import foresight
 from pulsar_advisor.simulation.foresight import CycleSeen, acting, after_plan, left_alone, planned
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score

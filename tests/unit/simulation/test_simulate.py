@@ -14,9 +14,9 @@ from pulsar_advisor.model.configuration.resolved_settings import resolve_setting
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import Simulation, simulate

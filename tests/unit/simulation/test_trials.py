@@ -11,7 +11,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.planning.advice.situation import Situation
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.foresight import left_alone
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation, simulate

@@ -11,12 +11,12 @@ from pulsar_advisor.execution.ledger.tables import Seal
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import ALL, Request
+from pulsar_advisor.planning.situation import Situation
 
 _DIFFERENCES_NAMED: Final = 3
 _ABSENT: Final = "nothing"

@@ -6,58 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from pulsar_advisor.model.cluster.bundle_range import parse_range
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step
-
-_SAME_RATIO: Final = 0.0005
-"""Usages that read the same when written with a decimal."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What an option disturbs; in a simulation, once for each unload."""
-
-    unloads: int = 0
-    splits: int = 0
-    topics: int = 0
-    producers: int = 0
-    consumers: int = 0
-    moved_throughput_bytes_per_s: float = 0.0
-
-    @property
-    def disturbed(self) -> int:
-        """Topics closed, and producers and consumers that have to connect again."""
-        return self.topics + self.producers + self.consumers
-
-
-@dataclass(frozen=True)
-class Merit:
-    """What an option is worth: the usage that it reaches (ratios), and what it costs."""
-
-    maximum_ratio: float
-    highest_maximum_ratio: float | None
-    """At the worse end of the range; None where no range is known."""
-    standard_deviation_ratio: float
-    cost: Cost
-
-    def is_as_good(self, other: Merit, floor_ratio: float) -> bool:
-        """Whether it reaches as much as the other to within the noise floor, at the worse end too, and costs no more in
-        any respect."""
-        noise = max(floor_ratio, _SAME_RATIO)
-        worst, allowed = self.highest_maximum_ratio, other.highest_maximum_ratio
-        return (
-            self.maximum_ratio <= other.maximum_ratio + noise
-            and (worst is None or allowed is None or worst <= allowed + noise)
-            and self.standard_deviation_ratio <= other.standard_deviation_ratio + noise
-            and self.cost.splits <= other.cost.splits
-            and self.cost.disturbed <= other.cost.disturbed
-            and self.cost.unloads <= other.cost.unloads
-        )
+from pulsar_advisor.planning.usage.merit import SAME_RATIO, Cost, Merit
 
 
 @dataclass(frozen=True)
@@ -238,7 +194,7 @@ def _alike(rows: Iterable[Score], figure: Callable[[Score], float], floor_ratio:
     """Groups of plans whose figure is within the noise floor of the lowest of the group, ascending."""
     left = sorted(rows, key=figure)
     while left:
-        alike = [row for row in left if figure(row) <= figure(left[0]) + max(floor_ratio, _SAME_RATIO)]
+        alike = [row for row in left if figure(row) <= figure(left[0]) + max(floor_ratio, SAME_RATIO)]
         yield alike
         left = left[len(alike) :]
 

@@ -27,17 +27,17 @@ from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_fir
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.text.some_of import count, some_of
-from pulsar_advisor.planning.advice.ailments import unused
 from pulsar_advisor.planning.advice.capacity import full_direct_memory, unknown_network
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.headline import highest_on_the_way
 from pulsar_advisor.planning.advice.isolation import isolation_sentences
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.uneven import is_uneven
 from pulsar_advisor.planning.advice.vain_splits import why_in_vain
 from pulsar_advisor.planning.advice.verbs import Verbs, steps_found
 from pulsar_advisor.planning.kinds.arrivals import may_have_arrived
 from pulsar_advisor.planning.proposals.fitness import split_refusals
+from pulsar_advisor.planning.situation import Situation
+from pulsar_advisor.planning.usage.ailments import unused
 
 _HOT_TOPICS_NAMED: Final = 3
 _IDLE_FILLED: Final = 3

@@ -10,8 +10,8 @@ from pulsar_advisor.model.cluster.cluster_state import RESOURCE_NAMES, RESOURCES
 from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, Step
 from pulsar_advisor.model.text.some_of import count, points
 from pulsar_advisor.planning.advice.compare import Score, is_worthwhile
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.proposals.fitness import Refusal
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 
 _SOURCES_NAMED: Final = 3

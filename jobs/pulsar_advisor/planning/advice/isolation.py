@@ -11,8 +11,8 @@ from pulsar_advisor.model.cluster.namespaces import of_users
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.verbs import Verbs
+from pulsar_advisor.planning.situation import Situation
 
 _MOST_PLANNED_FOR: Final = 500
 """Bundles above which `conform` isn't asked: of some thousands its plan takes a minute."""

@@ -9,16 +9,10 @@ from typing import Final, Literal
 from pulsar_advisor.model.plans.plan import Confidence
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.some_of import count, points
-from pulsar_advisor.planning.advice.compare import (
-    Cost,
-    Merit,
-    Score,
-    is_harmless_split,
-    is_worthwhile,
-    ranked_by_effect,
-)
-from pulsar_advisor.planning.advice.situation import Situation
+from pulsar_advisor.planning.advice.compare import Score, is_harmless_split, is_worthwhile, ranked_by_effect
 from pulsar_advisor.planning.proposals.configured import Configured
+from pulsar_advisor.planning.situation import Situation
+from pulsar_advisor.planning.usage.merit import Cost, Merit
 
 OptionKind = Literal["move", "split", "setting", "own_balancer", "nothing"]
 """Carry out a plan that only unloads · one that splits, and may unload the children · change settings of Pulsar's own
@@ -162,8 +156,11 @@ def _of_balancing(one: Balancing, own: Configured) -> Option:
     return Option(
         kind="setting" if one.change else "own_balancer",
         sentence=f"Set {values}: Pulsar's balancer {one.ends}" if values else f"Wait: {name} {one.ends}",
-        **vars(one.merit),
+        maximum_ratio=one.merit.maximum_ratio,
+        standard_deviation_ratio=one.merit.standard_deviation_ratio,
         gain_ratio=one.gain_ratio,
+        highest_maximum_ratio=one.merit.highest_maximum_ratio,
+        cost=one.merit.cost,
         confidence=None,
         condition=one.condition,
         change=dict(one.change),
@@ -182,8 +179,11 @@ def _nothing(situation: Situation, as_is: Merit, *, something_helps: bool) -> Op
     return Option(
         kind="nothing",
         sentence="Do nothing",
-        **vars(as_is),
+        maximum_ratio=as_is.maximum_ratio,
+        standard_deviation_ratio=as_is.standard_deviation_ratio,
         gain_ratio=0.0,
+        highest_maximum_ratio=as_is.highest_maximum_ratio,
+        cost=as_is.cost,
         confidence=None,
         condition=why,
     )

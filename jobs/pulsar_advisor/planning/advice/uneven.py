@@ -20,10 +20,10 @@ from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
 from pulsar_advisor.planning.advice.goal_sentence import usage_after
 from pulsar_advisor.planning.advice.headline import busiest_of
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.verbs import Verbs, steps_found
 from pulsar_advisor.planning.proposals.executable import is_movable
 from pulsar_advisor.planning.proposals.limits import LEAVE_OUT
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.hot_topics import HotTopic
 
 _MOST_BESIDE_SPLITS: Final = 500

@@ -46,10 +46,10 @@ from pulsar_advisor.placement.filters import (
     placement_facts,
     policy_candidates,
 )
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds.arrivals import may_have_arrived
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
 from pulsar_advisor.planning.proposals.limits import Limits, among
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.forecast import loads_of
 from pulsar_advisor.splitting.division import Division
 

@@ -11,7 +11,6 @@ from pulsar_advisor.model.cluster.inputs import EVERY_STEP_READS
 from pulsar_advisor.model.load.base_load import BaseLoad
 from pulsar_advisor.model.plans.plan import Identity, Plan, PlanDecision, PlanInputs, PlannedBase, Prediction
 from pulsar_advisor.model.strategy.decision import Figure
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.confidence import Grading, StepCheck
 from pulsar_advisor.planning.plans.deciding import deciding
 from pulsar_advisor.planning.plans.own_balancer import would_pulsar_act
@@ -21,6 +20,7 @@ from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS, splitt
 from pulsar_advisor.planning.proposals.limits import Budgets, left_out_clause, splits_within, unloads_within
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.forecast import finite, forecast
 from pulsar_advisor.splitting.auto_scale_policy_evaluator import SETTING_KEYS as CONTROLLER_KEYS
 

@@ -19,7 +19,6 @@ from pulsar_advisor.model.strategy.memory import MOST_CYCLES
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement.filters import placement_facts, unload_obstacle
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds import registry as kinds
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.proposals.executable import why_no_destination
@@ -30,6 +29,7 @@ from pulsar_advisor.planning.proposals.replay import replay
 from pulsar_advisor.planning.proposals.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.planning.proposals.views import observed
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import LoadManagerOutcome, SteadyState, Surroundings, carry_out, steady_state
 from pulsar_advisor.splitting.registry import decider_of

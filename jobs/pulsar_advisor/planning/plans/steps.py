@@ -15,7 +15,6 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, rat
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import Expectation, Step, StepPrediction
 from pulsar_advisor.model.strategy.decision import Split
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.confidence import Grade, Grading
 from pulsar_advisor.planning.plans.doubts import (
     above_capacity,
@@ -29,6 +28,7 @@ from pulsar_advisor.planning.proposals.executable import why_move_not, why_no_de
 from pulsar_advisor.planning.proposals.limits import EXCLUDED, Budgets, excluded_by
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.forecast import Outlook, finite
 from pulsar_advisor.splitting.boundaries import split_bundles
 from pulsar_advisor.splitting.division import divided

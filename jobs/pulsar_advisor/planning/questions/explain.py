@@ -23,7 +23,6 @@ from pulsar_advisor.model.strategy.outcomes import Outcomes, vocabulary
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.deciding import deciding, require_inputs
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal, Role
@@ -31,6 +30,7 @@ from pulsar_advisor.planning.questions.smallest_change import Change, smallest_c
 from pulsar_advisor.planning.questions.subject import Kind, Subject
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.requests.what_if import Resolve, keys_that_count, with_what_if
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.forecast import finite
 
 SHOWN: Final = 20

@@ -18,12 +18,12 @@ from pulsar_advisor.model.cluster.cluster_state import (
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, StepPrediction
-from pulsar_advisor.planning.advice.ailments import ailments
 from pulsar_advisor.planning.advice.coverage import coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.findings import findings as findings_of
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.verbs import Verbs
+from pulsar_advisor.planning.situation import Situation
+from pulsar_advisor.planning.usage.ailments import ailments
 from snapshots import runtime_settings
 from unit.execution.doubles import make_plan, split_step, unload_step
 from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone

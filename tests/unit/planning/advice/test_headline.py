@@ -20,9 +20,9 @@ from pulsar_advisor.planning.advice.headline import (
     unadvised_sentence,
     unjudged_sentence,
 )
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.proposals.fitness import refusals
 from pulsar_advisor.planning.proposals.proposal import Move
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.noise import NoiseFloor
 from states import BrokerRow, cluster_state
 from unit.planning.made_plans import plan_of

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
-from pulsar_advisor.planning.advice.compare import Cost, Merit, Score, no_score
+from pulsar_advisor.planning.advice.compare import Score, no_score
 from pulsar_advisor.planning.advice.options import Balancing, Option, ranked_options
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.proposals.configured import Configured
+from pulsar_advisor.planning.situation import Situation
+from pulsar_advisor.planning.usage.merit import Cost, Merit
 from pulsar_advisor.planning.usage.noise import NoiseFloor
 from states import BrokerRow, cluster_state
 

@@ -12,9 +12,9 @@ from pulsar_advisor.model.cluster.cluster_state import CPU, DIRECT_MEMORY, Clust
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.advice.uneven import uneven
 from pulsar_advisor.planning.advice.verbs import PlanFor, Verbs
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.hot_topics import HotTopic
 from pulsar_advisor.planning.usage.noise import NoiseFloor
 from states import WHOLE

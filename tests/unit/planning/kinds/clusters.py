@@ -10,7 +10,6 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPo
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, Step
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds.goal import resolved_goal
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.plans.build_plan import build_plan
@@ -18,6 +17,7 @@ from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 from unit.planning.made_plans import INPUTS
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from unit.planning.kinds.clusters import SETTINGS, cluster, executable, host, planned
 from unit.properties import examples
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.placement.filters import destinations
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.kinds import room
 from pulsar_advisor.planning.kinds.room import Room
+from pulsar_advisor.planning.situation import Situation
 from unit.planning.kinds.clusters import SETTINGS, cluster
 
 GROUPED = cluster(

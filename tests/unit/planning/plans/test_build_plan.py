@@ -10,12 +10,12 @@ from pulsar_advisor.model.configuration.resolved_settings import ResolvedSetting
 from pulsar_advisor.model.load.base_load import DEFAULT_RATIO
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.model.strategy.decision import Split
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO as NOISE_RATIO
 from unit.planning.made_plans import INPUTS, plan_of
 

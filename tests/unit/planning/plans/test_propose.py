@@ -13,10 +13,10 @@ from pulsar_advisor.model.cluster.cluster_state import (
     PublishedLoad,
 )
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from states import BrokerRow, BundleRow, cluster_state
 
 

@@ -11,11 +11,11 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.forecast import Outlook, forecast
 from pulsar_advisor.shedding.registry import SHEDDERS
 

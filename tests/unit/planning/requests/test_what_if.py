@@ -17,7 +17,6 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.advice.situation import Situation
 from pulsar_advisor.planning.plans.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.configured import configured_strategies
@@ -29,6 +28,7 @@ from pulsar_advisor.planning.requests.what_if import (
     keys_that_count,
     with_what_if,
 )
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from unit.planning.any_state import EAGER, any_state, changed, plain

@@ -9,7 +9,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Brokers, ClusterState, IsolationPolicy
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.planning.advice import ailments as module
+from pulsar_advisor.planning.usage import ailments as module
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 MINUTE_MS = 60_000

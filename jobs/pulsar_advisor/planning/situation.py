@@ -13,12 +13,12 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import usage_ratios
-from pulsar_advisor.planning.advice.ailments import Ailment, ailments
-from pulsar_advisor.planning.advice.compare import Cost, Merit
 from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 from pulsar_advisor.planning.proposals.fitness import fit_part
+from pulsar_advisor.planning.usage.ailments import Ailment, ailments
 from pulsar_advisor.planning.usage.hot_topics import HotTopic, hot_topics
 from pulsar_advisor.planning.usage.lower_bound import LowestUsage, lowest_usage
+from pulsar_advisor.planning.usage.merit import Cost, Merit
 from pulsar_advisor.planning.usage.noise import NoiseFloor, noise_floor
 
 
