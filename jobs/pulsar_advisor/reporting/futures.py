@@ -161,7 +161,12 @@ def effect_sentence(trial: Trial) -> str:
     return f"{_VERDICTS[trial.verdict]}: {beside}; usage counts differently with it"
 
 
-_VERDICTS: Final = {"better": "better than today", "same": "no better than today", "worse": "worse than today"}
+_VERDICTS: Final = {
+    "better": "better than today",
+    "same": "no better than today in one simulation",
+    "worse": "worse than today in one simulation",
+}
+"""A change is refuted by a single draw, which needn't be that of the other sentences about today's balancer."""
 
 
 def _fares(score: Ending) -> str:

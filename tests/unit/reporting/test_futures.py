@@ -132,9 +132,9 @@ def test_a_range_comes_from_both_ends_and_the_worse_one_refutes_that_it_settles(
 def test_a_change_is_shown_beside_today() -> None:
     trial = Trial(change={"a": "1"}, error=None, score=score(unloads=9), today=score(), verdict="worse")
     assert plain(effect_sentence(trial)) == (
-        "worse than today: with a=1, Pulsar's own balancer settles in cycle 2 (1 min) after 9 unloads, highest usage "
-        "67.0% → 60.0%, standard deviation 10.0%; without it, it settles in cycle 2 (1 min) after 2 unloads, "
-        "highest usage 67.0% → 60.0%, standard deviation 10.0%"
+        "worse than today in one simulation: with a=1, Pulsar's own balancer settles in cycle 2 (1 min) after 9 "
+        "unloads, highest usage 67.0% → 60.0%, standard deviation 10.0%; without it, it settles in cycle 2 (1 min) "
+        "after 2 unloads, highest usage 67.0% → 60.0%, standard deviation 10.0%"
     )
     placement = "org.apache.pulsar.broker.loadbalance.impl.RoundRobinBrokerSelector"
     wide = replace(trial, change={"b": placement}, score=score(lowest_maximum_ratio=0.55, highest_maximum_ratio=0.72))
