@@ -344,11 +344,11 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
                 handle_event_submit(TriggerEvent(payload), task_instance=ti, session=session)
 
 
-def cancel(trigger: Any, monkeypatch: pytest.MonkeyPatch, *, is_deferred: bool) -> None:
-    """As the triggerer does once a trigger isn't its own any more; whether the task still waits."""
+def cancel(trigger: Any, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    """As the triggerer does once a trigger isn't its own any more; the state that the task is in by then."""
     trigger.task_instance = SimpleNamespace(dag_id="pulsar_rebalance", run_id="r", task_id="apply", map_index=-1)
     count = "airflow.sdk.execution_time.task_runner.RuntimeTaskInstance.get_ti_count"
-    monkeypatch.setattr(count, lambda states, **_: int(is_deferred) if states == ["deferred"] else None)
+    monkeypatch.setattr(count, lambda states, **_: int(state in states))
     asyncio.run(trigger.on_kill())
 
 

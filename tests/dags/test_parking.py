@@ -104,7 +104,7 @@ def test_a_run_that_another_task_has_parked_again_is_not_gone_on_with_nor_stoppe
     trigger.wait = as_json(Parking("pause", 0.1, hold=(1, 1)))
     seen, approval = run_by_id(ledger, parked.id), standing_approval(ledger, stages.plan, ApprovalPolicy())
     take_over(ledger, seen, approval).park("waits 60 s while the first step holds")
-    cancel(trigger, monkeypatch, is_deferred=False)
+    cancel(trigger, monkeypatch, "failed")
     assert (fires(trigger, 5), run_by_id(ledger, parked.id).state) == (False, "active")
 
 
@@ -131,14 +131,14 @@ def test_a_ledger_that_can_not_be_read_keeps_the_run_parked(
 def test_a_run_that_another_triggerer_waits_for_instead_is_not_stopped(
     ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cancel(trigger, monkeypatch, is_deferred=True)
+    cancel(trigger, monkeypatch, "deferred")
     assert run_by_id(ledger, parked.id).state == "active"
 
 
 def test_a_user_who_stops_the_waiting_task_stops_the_run(
     ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cancel(trigger, monkeypatch, is_deferred=False)
+    cancel(trigger, monkeypatch, "failed")
     assert (run_by_id(ledger, parked.id).state, run_by_id(ledger, parked.id).sentence) == (
         "stopped",
         "the task was stopped in Airflow",

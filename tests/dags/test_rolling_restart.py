@@ -250,15 +250,19 @@ def test_a_triggerer_that_can_not_read_the_ledger_keeps_the_roll_waiting(
     assert waiting._waits_for() is not None
 
 
-@pytest.mark.parametrize("is_deferred", [True, False], ids=["another triggerer waits", "stopped, cleared or deleted"])
-def test_a_roll_that_no_task_waits_for_any_more_is_given_up(
-    stages: Stages, monkeypatch: pytest.MonkeyPatch, is_deferred: bool
+@pytest.mark.parametrize(
+    ("state", "goes_on"),
+    [("deferred", True), ("running", True), ("null", True), ("failed", False), ("deleted", False)],
+    ids=["another triggerer waits", "after another one has waited", "cleared", "stopped", "deleted"],
+)
+def test_a_roll_that_no_task_carries_on_any_more_is_given_up(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, state: str, goes_on: bool
 ) -> None:
     """With the DAG run its task `restore_guard` is deleted, too: `pulsar_maintenance` switches the balancer on."""
     with closing(stages.ledger()) as ledger:
         roll = drained(ledger, "demo")
-        cancel(trigger.RollTrigger(stages.root.url, "demo", roll.digest), monkeypatch, is_deferred=is_deferred)
-        assert bool(left_off.left_off_by_cluster(ledger)) is not is_deferred
+        cancel(trigger.RollTrigger(stages.root.url, "demo", roll.digest), monkeypatch, state)
+        assert bool(left_off.left_off_by_cluster(ledger)) is not goes_on
 
 
 def roll_operator(stages: Stages) -> operator.PulsarRollOperator:

@@ -12,7 +12,7 @@ from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.runs import end_unheld_run, is_held, is_parked, run_by_id
 from pulsar_advisor.execution.run.preconditions import LEDGER_CLOCK_TOLERANCE_S
 from pulsar_advisor_airflow.ledger import opened_ledger
-from pulsar_advisor_airflow.triggers.taken_over import is_taken_over
+from pulsar_advisor_airflow.triggers.taken_over import WAITS, is_in
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -76,7 +76,7 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
             digest = run_by_id(ledger, self.run_number).digest
             end_unheld_run(ledger, digest, "the task was stopped in Airflow", parking_of(self.wait).hold)
 
-        if not is_taken_over(self.task_instance):
+        if not is_in(self.task_instance, WAITS):
             self._with_ledger(end)
 
     async def _why_not(self, *, is_over: bool) -> str | None:

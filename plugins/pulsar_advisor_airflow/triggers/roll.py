@@ -10,7 +10,7 @@ from typing import Final
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from pulsar_advisor_airflow.failures import logged
-from pulsar_advisor_airflow.triggers.taken_over import is_taken_over
+from pulsar_advisor_airflow.triggers.taken_over import GOES_ON, WAITS, is_in
 
 POLL_S: Final = 5.0
 BALANCER_POLL_S: Final = 60.0
@@ -73,7 +73,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         yield TriggerEvent({"digest": self.digest, "called_about": self.called_about, **filling})
 
     async def on_kill(self) -> None:
-        """A user stopped or cleared the task, or deleted its DAG run: the roll is given up, unless a task goes on."""
+        """A user stopped the task, or deleted its DAG run: the roll is given up, unless the task waits or goes on."""
         await asyncio.to_thread(self._give_up)
 
     def _give_up(self) -> None:
@@ -81,7 +81,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.ledger import opened_ledger
 
-        if not is_taken_over(self.task_instance):
+        if not is_in(self.task_instance, WAITS, *GOES_ON):
             with opened_ledger(Root(self.root, self.cluster)) as ledger:
                 give_up(ledger, self.digest)
 
