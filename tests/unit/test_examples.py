@@ -19,7 +19,6 @@ NAME = "MostTopicsShedder"
 
 KIND = '''"""hold: leaves every bundle where it is."""
 
-from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.kinds.answers import proposal
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS

@@ -126,10 +126,11 @@ def test_of_several_profiles_the_clusters_own_is_taken(config: Path, monkeypatch
 
 
 def test_a_command_to_copy_has_the_options_of_the_one_that_shows_it() -> None:
-    place, policy = Place(profile="prod", config=Path("my config.toml")), PolicyFile(policy=Path("alone.yaml"))
+    place = LedgerPlace(profile="prod", config=Path("my config.toml"), ledger="env:LEDGER")
+    policy = PolicyFile(policy=Path("alone.yaml"))
     connection = Connection(admin_url=("http://a:8080", "http://b:8080"))
     assert command(("apply", "c8b31b82"), place, connection, policy) == (
-        "pulsar-advisor apply c8b31b82 --profile prod --config 'my config.toml' "
+        "pulsar-advisor apply c8b31b82 --profile prod --config 'my config.toml' --ledger env:LEDGER "
         "--admin-url http://a:8080 --admin-url http://b:8080 --policy alone.yaml"
     )
 

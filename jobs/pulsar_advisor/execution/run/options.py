@@ -28,7 +28,7 @@ def undisturbed() -> None:
 
 @dataclass(frozen=True)
 class Work:
-    """What this process works on a cluster with, be it a run, a roll, or what an earlier run has left off."""
+    """What this process works on a cluster with: in a run or a roll, or to restore what an earlier run left off."""
 
     ledger: Ledger
     cluster: ClusterPort
