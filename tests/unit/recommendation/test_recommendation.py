@@ -103,6 +103,12 @@ def test_where_only_splits_are_advised_a_verb_that_moves_parts_comes_first() -> 
     ]
 
 
+def test_only_one_shedder_of_a_request_answers_about_splits() -> None:
+    situation = Situation.of(cluster("a", "b", "c", "c"), SETTINGS)
+    first, other = (ShedderAnswers.of(REQUEST, situation, with_splits=is_first) for is_first in (True, False))
+    assert len(first.proposals) == len(other.proposals) + 1
+
+
 def test_no_split_is_advised_or_found_while_something_ails_the_cluster() -> None:
     state = cluster("a", "b", "c", "c", topics=[f"persistent://shop/orders/{number}" for number in range(40)])
     state.bundles.topics[:] = 10

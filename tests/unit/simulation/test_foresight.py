@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
@@ -67,6 +70,14 @@ def test_a_balancer_that_wants_it_otherwise_undoes_the_plan() -> None:
     assert undone is not None
     assert undone.moved_again > 0
     assert undone.first_cycle is not None
+
+
+def test_what_is_unfit_takes_no_part() -> None:
+    fit = cluster({"a": [20.0, 20.0, 20.0, 20.0, 12.0], "b": [4.0, 4.0]})
+    unfit = replace(HOT, brokers=replace(HOT.brokers, complete=np.array([True, True, False])))
+    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS)
+    ends = [cycle_scores(left_alone(Situation.of(state, settings), 0))[-1].usage for state in (fit, unfit)]
+    assert ends[0] == ends[1]
 
 
 def test_every_cycle_in_which_something_happens_has_the_usage_of_each_broker() -> None:

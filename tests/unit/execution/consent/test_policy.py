@@ -47,6 +47,10 @@ def test_a_plan_that_meets_every_criterion(file: Path) -> None:
     assert unmet(file, make_plan([unload_step(1), unload_step(2, UPPER, confidence="medium")])) == []
 
 
+def test_a_highest_usage_that_reads_the_same_at_worst_does_not_rise(file: Path) -> None:
+    assert unmet(file, gaining(0.7, worst=0.8004)) == []
+
+
 def test_nothing_is_approved_without_a_person_by_default() -> None:
     assert ApprovalPolicy().automatic is None
 
@@ -63,7 +67,7 @@ def gaining(after: float | None, worst: float | None = None) -> Plan:
         (make_plan([unload_step(number) for number in (1, 2, 3)]), "it moves 3 bundles, and max_moves is 2"),
         (make_plan([unload_step(executable=False)]), "it moves 0 bundles, and max_moves is 2"),
         (gaining(0.76), "the highest usage falls by 4.0 points, and min_gain_ratio is 5.0 points"),
-        (gaining(0.7, worst=0.83), "at worst the highest usage rises from 80.0% to 83.0%"),
+        (gaining(0.7, worst=0.801), "at worst the highest usage rises from 80.0% to 80.1%"),
         (make_plan([unload_step(namespace="bank/core")]), "namespace bank/core matches none of shop/*"),
     ],
 )

@@ -17,6 +17,7 @@ from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO as NOISE_RATIO
+from states import BrokerRow, BundleRow, cluster_state
 from unit.planning.made_plans import INPUTS, plan_of
 
 FIRST, SECOND, UNOWNED = 0, 1, 5
@@ -37,6 +38,13 @@ def test_an_unload_expects_its_owner_and_the_namespaces_boundaries(
     [step] = plan_of(state, settings, (move(FIRST),)).steps
     assert (step.expect.owner, step.destination, step.executable) == ("a:8080", "c:8080", True)
     assert step.expect.boundaries == ("0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff")
+
+
+def test_a_plan_names_what_controllers_go_by_only_where_topics_are_scalable(settings: ResolvedSettings) -> None:
+    brokers, bundles = [BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")]
+    for topic in ("persistent://t/n/views", "segment://t/n/clicks/0000-ffff-3"):
+        plan = plan_of(cluster_state(brokers, bundles, topics=[topic]), settings, ())
+        assert ("scalableTopicMaxSegments" in plan.settings) == topic.startswith("segment")
 
 
 def test_the_prediction_after_the_plan_counts_every_executable_unload(

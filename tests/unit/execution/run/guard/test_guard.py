@@ -500,6 +500,24 @@ def test_a_switch_that_had_no_answer_and_no_effect_yet_stays_a_debt(
     assert [switch.setting for switch in switched_off(ledger, "live")] == [SHEDDING]
 
 
+def test_a_switch_that_had_no_answer_and_acts_before_the_run_ends_is_put_back(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    send = cluster.send
+
+    def acts_late(write: Override) -> Reply:
+        if write == Override(SPLITTING, OFF):
+            return Reply(None, "timed out")
+        if write == Override(SHEDDING, None):  # restored first
+            cluster.overrides[SPLITTING] = OFF
+        return send(write)
+
+    cluster.send = acts_late  # type: ignore[method-assign, assignment]
+    with pytest.raises(Refused, match=f"{SPLITTING} can't be switched off"):
+        run(plan, ledger, cluster, guard=True)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
 def unanswered(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     """The call that switches shedding off has no answer, and no effect so far."""
     with pytest.MonkeyPatch.context() as patch:
