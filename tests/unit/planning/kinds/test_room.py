@@ -55,6 +55,14 @@ def test_a_group_is_not_brought_together_in_a_failure_domain_unless_the_bundle_h
     assert Room.of(Situation.of_fit(state, SETTINGS)).allowed(m).tolist() == [b, d]
 
 
+def test_a_broker_whose_messages_have_just_doubled_starts_from_the_usage_that_they_will_show() -> None:
+    before = cluster({"a": (30,), "b": (30,)})
+    now = replace(before.brokers, traffic=before.brokers.traffic * [[2.0], [1.0]])
+    now = replace(now, report_updated_at_ms=now.report_updated_at_ms + 60_000)
+    a, b = Room.of(Situation.of_fit(replace(before, brokers=now), SETTINGS, [before])).usage_at_first
+    assert a > b
+
+
 def test_a_broker_that_takes_a_bundle_serves_every_kind_of_its_topics() -> None:
     # Pulsar looks at one kind of topics, and under an isolation policy at none.
     of_all = IsolationPolicy("of all", ("t/.*",), (".*",), (), 1, 100)
