@@ -556,6 +556,7 @@ def test_a_run_waits_until_such_a_call_of_an_earlier_one_can_not_act_any_more(
     """Nothing would show that it acted during this run, which writes the same, or would act after it."""
     began_ms, seen = cluster.time.ms, []
     unanswered(ledger, cluster, plan)
+    cluster.mistaken_once("override", lambda: OFF, after=2)  # once apply has restored what was left
     cluster.whenever("before the call", lambda: seen.append(cluster.time.ms - began_ms))
     result = run(plan, ledger, cluster, guard=True)
     assert (result.outcome, result.still_off, cluster.overrides) == ("done", (), {})
