@@ -117,7 +117,7 @@ def trials(
     different = list({tuple(sorted(change.items())): change for change in changes if change}.values())
     affordable = max(_BUNDLES_TRIED // max(len(state.bundles), 1), 1)
     tried = different[: min(MOST_TRIED, affordable)]
-    seeds = range(seed, seed + min(_DRAWS, max(affordable // max(len(tried), 1), 1)))
+    seeds = range(seed, seed + min(_DRAWS, affordable // max(len(tried), 1)))
     own = resolve({}).values
     simulated: dict[tuple[frozenset[tuple[str, str]], bool, int], Ending | AdvisorError] = {}
     if alone is not None:

@@ -58,6 +58,13 @@ def test_a_split_is_judged_by_its_boundaries_alone_after_its_hold(
     assert (step.state, step.detail) == (state, detail.format(*split_step().children))
 
 
+def test_a_confirmed_split_says_where_its_parts_are(ledger: Ledger, cluster: FakeCluster) -> None:
+    [step] = carried_out(ledger, cluster, split_step()).steps
+    lower, upper = split_step().children
+    source = split_step().source
+    assert step.detail == f"the namespace has the new boundaries; {lower} on {source}, {upper} on {source}"
+
+
 def test_a_split_that_shows_other_boundaries_has_failed(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.fails, cluster.replies = True, [Reply(412, "invalid")]
     cluster.whenever("after the call", lambda: split_another(cluster))

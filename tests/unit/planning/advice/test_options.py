@@ -75,6 +75,7 @@ def test_a_plan_within_limits_is_not_all_that_its_strategy_would_do() -> None:
 def test_of_what_pulsar_would_reach_but_for_noise_the_fewest_changes_are_an_option() -> None:
     found = ranked_options(GIVEN, [], [by_pulsar(0.6, lowerBoundarySheddingEnabled="true"), by_pulsar(0.61)])
     assert kinds(found) == ["own_balancer", "nothing"]
+    assert found[1].condition == "the busiest broker has room for the load to come"
 
 
 def test_what_pulsar_would_gain_counts_from_the_noise_floor_on() -> None:

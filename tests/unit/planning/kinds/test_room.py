@@ -59,8 +59,11 @@ def test_a_broker_whose_messages_have_just_doubled_starts_from_the_usage_that_th
     before = cluster({"a": (30,), "b": (30,)})
     now = replace(before.brokers, traffic=before.brokers.traffic * [[2.0], [1.0]])
     now = replace(now, report_updated_at_ms=now.report_updated_at_ms + 60_000)
-    a, b = Room.of(Situation.of_fit(replace(before, brokers=now), SETTINGS, [before])).usage_at_first
+    situation = Situation.of_fit(replace(before, brokers=now), SETTINGS, [before])
+    a, b = Room.of(situation).usage_at_first
     assert a > b
+    assert situation.as_is is not None
+    assert situation.as_is.maximum_ratio == a
 
 
 def test_a_broker_that_takes_a_bundle_serves_every_kind_of_its_topics() -> None:
