@@ -17,7 +17,7 @@ def test_this_process_has_not_ended() -> None:
     assert not has_ended(this_process())
 
 
-@pytest.mark.parametrize("name", [b"caf\xe9", b"roll) R 1 (\xc3", b"two\nlines"])
+@pytest.mark.parametrize("name", [b"sch\xf6n", b"roll) R 1 (\xc3", b"two\nlines"])
 def test_its_name_may_be_any_bytes(name: bytes) -> None:
     was_named, mine = Path("/proc/self/comm"), this_process()
     before = was_named.read_bytes()
