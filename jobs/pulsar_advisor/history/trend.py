@@ -31,7 +31,7 @@ IN_WORDS: Final[Mapping[str, str]] = {OWN: "by the leader", OPERATOR: "by hand",
 _PAIRS_AT_ONCE: Final = 1 << 20
 """Pairs of days in memory: all pairs of four hundred days, in all samples, would take a gigabyte."""
 _MOST_CORRELATION: Final = 0.9
-"""Of successive days; a higher one can't be told from a slope."""
+"""The highest correlation of successive days that counts: a higher one looks like a slope."""
 _RANGE: Final = (5, 95)
 """Percentiles of a range that holds nine of ten resampled slopes."""
 

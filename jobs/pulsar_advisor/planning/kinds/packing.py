@@ -115,7 +115,7 @@ def _brokers_needed(room: Room, bundles: Sequence[int]) -> int | None:
         arriving, closed = room.arriving[bundle], int(room.state.bundles.topics[bundle])
         has_room = np.flatnonzero(_fits(room, usage + arriving, bundles[0]) & (topics + closed <= most))
         if not len(has_room):
-            if not _fits(room, empty + arriving, bundles[0]).any():
+            if not _fits(room, empty + arriving, bundles[0]).all():
                 return None
             usage, topics = np.concatenate((usage, empty)), np.append(topics, 0)
         number = has_room[0] if len(has_room) else -1
