@@ -153,9 +153,8 @@ def measure(size: tuple[int, int, int], root: str) -> None:
         ]
     a, downloaded, b, c, _ = map(min, zip(*runs, strict=True))
     peak = max(run[-1] for run in runs)
-    place = Root(root, CLUSTER)
-    snapshot = place.resolve("latest")
-    files = read_document(place.folder("raw", snapshot) / MANIFEST, Manifest).files
+    snapshot = Root(root, CLUSTER).resolve("latest")
+    files = read_document(snapshot.folder("raw") / MANIFEST, Manifest).files
     written = sum(file.bytes for file in files)
     rows = sum(file.rows for file in files if file.surface == "topic_stats")
     assert rows == size[0] * (size[2] // size[0]), f"{rows} topics captured"

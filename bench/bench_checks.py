@@ -36,7 +36,7 @@ from pulsar_advisor.quality.facts.facts import facts
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, Snapshot
 from pulsar_advisor.tables.columns import Table
 from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.session import spark_session
@@ -70,6 +70,7 @@ Columns = Mapping[str, Any]
 def main(brokers: int, bundles: int, topics: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Root(folder, "bench")
+        snapshot = root.snapshot(SNAPSHOT)
         write_cluster(root, brokers, bundles, topics)
         print(f"{brokers:,} brokers, {bundles:,} bundles in two views, {topics:,} topics, {MASTER}")
 
@@ -86,15 +87,15 @@ def main(brokers: int, bundles: int, topics: int) -> None:
             begun, used = time.perf_counter(), cpu_seconds(java)
             return run(), (time.perf_counter() - begun, cpu_seconds(java) - used)
 
-        result, taken = timed(partial(validate, spark, root, SNAPSHOT))
+        result, taken = timed(partial(validate, spark, snapshot))
         results = result.results
         show(f"{len(results)} checks, {sum(not one.success for one in results)} failing", *taken)
         print(f"load average of the machine {os.getloadavg()[0]:.1f}\n\none table at a time, warm")
 
         alone: dict[str, tuple[float, float]] = {}
-        settings, tables = settings_inputs(root, SNAPSHOT), SnapshotFrames.of(spark, root, SNAPSHOT)
+        settings, tables = settings_inputs(snapshot), SnapshotFrames.of(spark, snapshot)
         parameters = validation.parameters_of(settings)
-        made = facts(tables, tables.at(BEFORE), read_manifest(root, SNAPSHOT), settings)
+        made = facts(tables, tables.at(root.snapshot(BEFORE)), read_manifest(snapshot), settings)
         for table, make_rows in made.items():
             expectations = suites()[table]
             rows, taken = timed(partial(validation.judged_rows, make_rows, table))
@@ -265,21 +266,19 @@ def write_cluster(root: Root, brokers: int, bundles: int, topics: int) -> None:
                 }
                 for rows in np.array_split(np.arange(topics), FILES_OF_TOPICS)
             ]
-        write_snapshot(root, snapshot, clock_ms, ids, tables)
+        write_snapshot(root.snapshot(snapshot), clock_ms, ids, tables)
 
 
-def write_snapshot(
-    root: Root, snapshot: str, clock_ms: int, ids: list[str], tables: Mapping[str, list[Columns]]
-) -> None:
+def write_snapshot(snapshot: Snapshot, clock_ms: int, ids: list[str], tables: Mapping[str, list[Columns]]) -> None:
     """Write one Parquet file per set of columns (topics) or one in all (other tables), then manifest and result."""
     for table in TABLES:
         parts = [_arrow(table, columns) for columns in tables.get(table.name, [])] or [_schema(table).empty_table()]
-        folder = Path(str(root.folder(f"tables/{table.name}", snapshot)))
+        folder = Path(str(snapshot.folder(f"tables/{table.name}")))
         folder.mkdir(parents=True)
         for number, part in enumerate(parts if table.name == "topics" else [pa.concat_tables(parts)]):
             pq.write_table(part, folder / f"part-{number}.parquet", compression="zstd")
     manifest = Manifest(
-        snapshot=snapshot,
+        snapshot=snapshot.id,
         identity=Identity(cluster_name="bench", broker_ids=tuple(ids)),
         sources=Sources(admin_urls=(f"http://{ids[0]}",), zookeeper=False),
         load_manager="modular",
@@ -299,16 +298,16 @@ def write_snapshot(
         incomplete_brokers=(),
         moved_bundles=(),
     )
-    write_file(root.folder("raw", snapshot) / MANIFEST, content := manifest.content())
+    write_file(snapshot.folder("raw") / MANIFEST, content := manifest.content())
     result = TablesResult(
-        cluster=root.cluster,
-        snapshot=snapshot,
+        cluster=snapshot.root.cluster,
+        snapshot=snapshot.id,
         manifest_sha256=sha256_hex(content),
         earlier_snapshot=None,
         problems=0,
         tables={},
     )
-    write_file(root.folder("tables/result", snapshot) / RESULT, result.content())
+    write_file(snapshot.folder("tables/result") / RESULT, result.content())
 
 
 def _schema(table: Table) -> pa.Schema:

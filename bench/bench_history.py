@@ -46,11 +46,13 @@ def write_snapshots(root: Root, number: int, brokers: int, names: Sequence[str],
     """Normalized and validated snapshots of these days, evenly spaced."""
     for place, columns in enumerate(_snapshots(number, brokers, names)):
         snapshot = snapshot_id(FIRST + place * timedelta(days=days) / number)
-        write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest(snapshot=snapshot).content())
-        write_file(root.folder("tables/result", snapshot) / RESULT, documents.tables_result().content())
-        write_file(root.folder("validation", snapshot) / RESULT, documents.validation(snapshot=snapshot).content())
+        write_file(root.snapshot(snapshot).folder("raw") / MANIFEST, documents.manifest(snapshot=snapshot).content())
+        write_file(root.snapshot(snapshot).folder("tables/result") / RESULT, documents.tables_result().content())
+        write_file(
+            root.snapshot(snapshot).folder("validation") / RESULT, documents.validation(snapshot=snapshot).content()
+        )
         for table in TABLES:
-            path = Path(str(root.folder(f"tables/{table.name}", snapshot))) / "part-0.parquet"
+            path = Path(str(root.snapshot(snapshot).folder(f"tables/{table.name}"))) / "part-0.parquet"
             path.parent.mkdir(parents=True)
             given = columns.get(table.name, {})
             rows = len(next(iter(given.values()), ()))
@@ -121,7 +123,7 @@ def main(snapshots: int, brokers: int, bundles: int, days: int) -> None:
         print("| work | exit code | seconds | processor s | MiB |")
         print("| -- | -- | -- | -- | -- |")
         size = f"{snapshots} snapshots of {brokers:,} brokers and {bundles:,} bundles"
-        last = Path(str(root.folder("tables/result", root.snapshots()[-1])))
+        last = Path(str(root.snapshot(root.snapshots()[-1]).folder("tables/result")))
         unseen = last.rename(Path(folder) / "unseen")
         measure(f"fold a day of {size}, but for the last", root, "history", "fold", "--all")
         unseen.rename(last)

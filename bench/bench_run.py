@@ -154,7 +154,7 @@ def synthetic_run(size: Sequence[int]) -> Run:
         whole_capture(f"http://{broker}", folder)
         root = Root(folder, CLUSTER)
         archive = Path(folder) / "snapshot.tar"
-        export_snapshot(root, root.resolve("latest"), archive)
+        export_snapshot(root.resolve("latest"), archive)
         name = f"{cluster.brokers:,} brokers × {cluster.bundles:,} bundles × {cluster.topics:,} topics"
         run = whole_run(name, archive, goal_of("x".join(map(str, size))))
     run.bundles = cluster.bundles

@@ -44,9 +44,9 @@ def main(topics: int = 100_000, turns: int = 3) -> None:
         made = {"partitions": partitioned(topics), "segments": segmented(topics)}
         for turn in range(turns):
             for kind, raw in made.items():
-                root = Root(f"{folder}/{kind}-{turn}", "bench")
-                command = [sys.executable, str(JOB), "--root", root.url, "--cluster", "bench"]
-                cost, _ = watched([*command, "--snapshot", raw.write(root), "--master", f"local[{CORES}]"])
+                snapshot = raw.write(Root(f"{folder}/{kind}-{turn}", "bench"))
+                command = [sys.executable, str(JOB), "--root", snapshot.root.url, "--cluster", "bench"]
+                cost, _ = watched([*command, "--snapshot", snapshot.id, "--master", f"local[{CORES}]"])
                 taken[kind].append(cost.processor_s)
                 print(f"{kind:<12}{cost.processor_s:>8.1f} processor s", flush=True)
     medians = {kind: statistics.median(seconds) for kind, seconds in taken.items()}

@@ -22,7 +22,7 @@ from upath import UPath
 
 from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.storage.results import read_document, read_tables_result
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 from results import RESULTS, conditions, record
 
 SIZES = (1_000_000, 10_000_000)
@@ -52,14 +52,14 @@ def _decompressed(folder: UPath, files: Sequence[File]) -> int:
     return total
 
 
-def measure(root: Root, snapshot: str) -> tuple[int, float]:
+def measure(snapshot: Snapshot) -> tuple[int, float]:
     """Normalize one snapshot, print its line, and return (topics, processor seconds)."""
-    folder = root.folder("raw", snapshot)
+    folder = snapshot.folder("raw")
     files = read_document(folder / MANIFEST, Manifest).files
-    shutil.rmtree(root.path / "tables", ignore_errors=True)
-    command = [sys.executable, str(JOB), "--root", root.url, "--cluster", CLUSTER, "--snapshot", snapshot]
+    shutil.rmtree(snapshot.root.path / "tables", ignore_errors=True)
+    command = [sys.executable, str(JOB), "--root", snapshot.root.url, "--cluster", CLUSTER, "--snapshot", snapshot.id]
     cost, peak = watched([*command, "--master", f"local[{CORES}]"])
-    result = read_tables_result(root, snapshot)
+    result = read_tables_result(snapshot)
     topics, size = result.tables["topics"], uncompressed_bytes(folder, files)
     print(
         f"| {topics:,} | {size / 1e9:.2f} | {cost.seconds:.1f} | {cost.processor_s:.1f} | "
@@ -82,14 +82,14 @@ def main() -> None:
     )
     if "--root" in arguments:
         root = Root(arguments[arguments.index("--root") + 1], CLUSTER)
-        done = [measure(root, snapshot) for snapshot in root.snapshots()]
+        done = [measure(root.snapshot(snapshot)) for snapshot in root.snapshots()]
     else:
         done = []
         for topics in [int(argument) for argument in arguments] or SIZES:
             with tempfile.TemporaryDirectory() as folder:
                 captured(topics, folder)
                 root = Root(folder, CLUSTER)
-                done.append(measure(root, root.resolve("latest")))
+                done.append(measure(root.resolve("latest")))
     (fewest, shortest), (most, longest) = min(done), max(done)
     if most > fewest:
         print(f"\n{most / fewest:.0f} × the topics take {longest / shortest:.1f} × the processor time")

@@ -17,12 +17,11 @@ from pulsar_advisor.tables.session import spark_session
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        root = Root(folder, "recorded")
-        snapshot = import_snapshot(Path(sys.argv[1]), root)
+        snapshot = import_snapshot(Path(sys.argv[1]), Root(folder, "recorded"))
         spark = spark_session()
         java = spark.sparkContext._gateway.proc
-        normalize(spark, root, snapshot)
-        validate(spark, root, snapshot)
+        normalize(spark, snapshot)
+        validate(spark, snapshot)
         spark.stop()
     java.stdin.close()  # ends the JVM, which then writes the archive
     java.wait()

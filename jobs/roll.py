@@ -25,8 +25,8 @@ if __name__ == "__main__":
     raise SystemExit(
         run_job(
             "roll",
-            lambda spark, root, snapshot: plan(
-                spark, root, snapshot, mine.brokers, mine.spare, ratio(mine.ceiling) if mine.ceiling else None
+            lambda spark, snapshot: plan(
+                spark, snapshot, mine.brokers, mine.spare, ratio(mine.ceiling) if mine.ceiling else None
             ),
             others,
         )

@@ -15,8 +15,8 @@ if __name__ == "__main__":
     raise SystemExit(
         run_job(
             "turn",
-            lambda spark, root, snapshot: run(
-                spark, root, snapshot, find_plan(root, mine.roll).load(root), mine.left.split(",")
+            lambda spark, snapshot: run(
+                spark, snapshot, find_plan(snapshot.root, mine.roll).load(snapshot.root), mine.left.split(",")
             ),
             others,
         )

@@ -12,7 +12,7 @@ import zstandard
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.stages.capture import take_snapshot
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 
 
 class Silence:
@@ -23,33 +23,32 @@ class Silence:
     def advance(self) -> None: ...
 
 
-def capture(options: CaptureOptions, root: Root, progress: Silence | None = None) -> str:
-    """The snapshot's id."""
+def capture(options: CaptureOptions, root: Root, progress: Silence | None = None) -> Snapshot:
     return take_snapshot(options, root, progress or Silence())
 
 
-def manifest_of(root: Root, snapshot: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((root.folder("raw", snapshot) / MANIFEST).read_bytes())
+def manifest_of(snapshot: Snapshot) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((snapshot.folder("raw") / MANIFEST).read_bytes())
     return document
 
 
-def lines_of(root: Root, snapshot: str, surface: str) -> list[dict[str, Any]]:
+def lines_of(snapshot: Snapshot, surface: str) -> list[dict[str, Any]]:
     """The lines of a surface, of all its files."""
-    folder = root.folder("raw", snapshot)
-    files = [file["path"] for file in manifest_of(root, snapshot)["files"] if file["surface"] == surface]
+    folder = snapshot.folder("raw")
+    files = [file["path"] for file in manifest_of(snapshot)["files"] if file["surface"] == surface]
     return [msgspec.json.decode(line) for path in files for line in read_lines((folder / path).read_bytes())]
 
 
-class Snapshot:
+class Captured:
     """A captured snapshot, read back."""
 
     def __init__(self, root: Root, options: CaptureOptions, progress: Silence | None = None) -> None:
-        self.root, self.id = root, capture(options, root, progress)
-        self.folder = root.folder("raw", self.id)
-        self.manifest = manifest_of(root, self.id)
+        self.root, self.snapshot = root, capture(options, root, progress)
+        self.folder = self.snapshot.folder("raw")
+        self.manifest = manifest_of(self.snapshot)
 
     def lines(self, surface: str) -> list[dict[str, Any]]:
-        return lines_of(self.root, self.id, surface)
+        return lines_of(self.snapshot, surface)
 
 
 def everything_in(root: Root) -> bytes:

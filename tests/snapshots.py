@@ -4,7 +4,7 @@
 
     snapshot = skewed_modular_cluster()
     snapshot.lines["owned_bundles"].pop()          # whatever the test is about
-    snapshot_id = snapshot.write(Root(str(tmp_path), "test"))
+    written = snapshot.write(Root(str(tmp_path), "test"))
 
 The cluster is seeded and the same on every machine. Its figures agree with each other as a real cluster's do: a
 bundle's are the sums over its loaded topics, a broker's the sums over its bundles, CPU follows the message rate, a
@@ -27,7 +27,7 @@ import zstandard
 from pulsar_advisor.model.cluster.bundle_range import format_range, topic_hash
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.storage.files import sha256_hex, write_file
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 from scalable_topics import Segment
 from states import namespace_of
 
@@ -59,10 +59,10 @@ class RawSnapshot:
             if line["broker"] == broker and line["source"] == source
         )
 
-    def write(self, root: Root) -> str:
-        """Write every file, the manifest last; returns the snapshot's id."""
-        snapshot = snapshot_id(self.started_at)
-        folder = root.folder("raw", snapshot)
+    def write(self, root: Root) -> Snapshot:
+        """Write every file, the manifest last."""
+        snapshot = root.snapshot(snapshot_id(self.started_at))
+        folder = snapshot.folder("raw")
         files = []
         for name, lines in sorted(self.lines.items()):
             text = self.raw_text.get(name, b"".join(_json_line(line) for line in lines))
@@ -80,7 +80,7 @@ class RawSnapshot:
                     "sha256": sha256_hex(content),
                 }
             )
-        manifest = {**self.head, "cluster": root.cluster, "snapshot": snapshot, "files": files}
+        manifest = {**self.head, "cluster": root.cluster, "snapshot": snapshot.id, "files": files}
         write_file(folder / MANIFEST, json.dumps(manifest).encode())
         return snapshot
 

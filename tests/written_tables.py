@@ -12,7 +12,7 @@ from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.model.cluster.bundle_range import topic_hash
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, Snapshot
 from pulsar_advisor.tables.days import read_day_tables
 from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.stored import ARROW
@@ -58,23 +58,23 @@ def written(
     cluster: str = "test",
     snapshot: str = SNAPSHOT,
     **rows: Sequence[Row],
-) -> Root:
-    """A root with a normalized snapshot, or with one more; tables that aren't named have no rows."""
-    root = Root(str(folder), cluster)
+) -> Snapshot:
+    """A normalized snapshot, in a root that may have others; tables that aren't named have no rows."""
+    made = Root(str(folder), cluster).snapshot(snapshot)
     for table in TABLES:
         schema = pa.schema([(column.name, ARROW[column.type]) for column in table.columns])
-        path = Path(str(root.folder(f"tables/{table.name}", snapshot))) / "part-0.parquet"
+        path = Path(str(made.folder(f"tables/{table.name}"))) / "part-0.parquet"
         path.parent.mkdir(parents=True)
         lines = [{name: row.get(name) for name in schema.names} for row in rows.get(table.name, ())]
         pq.write_table(pa.Table.from_pylist(lines, schema), path)
-    write_file(root.folder("tables/result", snapshot) / RESULT, documents.tables_result().content())
+    write_file(made.folder("tables/result") / RESULT, documents.tables_result().content())
     fields = {
         "snapshot": snapshot,
         "files": [documents.file(surface) for surface in CLUSTER_SURFACES],
         **(manifest or {}),
     }
-    write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest(**fields).content())
-    return root
+    write_file(made.folder("raw") / MANIFEST, documents.manifest(**fields).content())
+    return made
 
 
 def snapshot_of_one_bundle(
@@ -97,7 +97,7 @@ def snapshot_of_one_bundle(
         snapshot=snapshot,
         brokers=[broker(name, owned_bundles=1, cpu_usage=cpu_usage, cpu_limit=100.0) for name in brokers],
         bundles=[bundle(namespace, 0, 0xFFFFFFFF, owner, moved=False, msg_rate_in_per_s=msg_rate_in_per_s)],
-    )
+    ).root
 
 
 def files_in(folder: Path) -> dict[str, bytes]:

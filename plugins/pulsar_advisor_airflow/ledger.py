@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.consent.policy import ApprovalPolicy
     from pulsar_advisor.execution.ledger.heads import Keeper
     from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.storage.root import Root
+    from pulsar_advisor.storage.root import Root, Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -46,18 +46,18 @@ def opened_ledger(root: Root) -> AbstractContextManager[Ledger]:
     return closing(open_ledger(address))
 
 
-def seal(root: Root, snapshot: str, *stages: str) -> None:
+def seal(snapshot: Snapshot, *stages: str) -> None:
     """Record what stages have just written about a snapshot; see `stages.seal`."""
     from pulsar_advisor.stages.seal import seal as record
 
-    record(lambda: opened_ledger(root), root, snapshot, *stages)
+    record(lambda: opened_ledger(snapshot.root), snapshot, *stages)
 
 
-def sealing(root: Root, snapshot: str, *stages: str) -> AbstractContextManager[None]:
+def sealing(snapshot: Snapshot, *stages: str) -> AbstractContextManager[None]:
     """Record what stages write about a snapshot within the block; see `stages.seal`."""
     from pulsar_advisor.stages.seal import sealing as recording
 
-    return recording(lambda: opened_ledger(root), root, snapshot, *stages)
+    return recording(lambda: opened_ledger(snapshot.root), snapshot, *stages)
 
 
 def head_keepers() -> tuple[Keeper, ...]:

@@ -30,7 +30,7 @@ from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.capture.raw_files import read_lines
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from snapshots import isolation_policy
 from unit.admin.fake_zookeeper import FakeKazoo, Stat
 from unit.capture.fake_cluster import leader_metrics
@@ -179,8 +179,8 @@ def recorded(load_manager: str) -> Documents:
     )
 
 
-def captured(documents: Documents, root: Root) -> str:
-    """Capture the cluster that gives these answers; the snapshot's id. Nothing in it depends on the time of day."""
+def captured(documents: Documents, root: Root) -> Snapshot:
+    """Capture the cluster that gives these answers. Nothing in it depends on the time of day."""
     options = CaptureOptions(
         admin=AdminConnection(admin_urls=tuple(f"http://{broker}" for broker in documents.brokers)),
         zookeeper=ZooKeeperConnection(hosts="zk1:2181"),

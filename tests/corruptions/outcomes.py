@@ -32,7 +32,7 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages import recommend
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.validate import run as validate
-from pulsar_advisor.storage.root import MANIFEST, PLANS, Root
+from pulsar_advisor.storage.root import MANIFEST, PLANS, Root, Snapshot
 from pulsar_advisor.tables.raw import SURFACES
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.schemas import DOCUMENTS, PROBLEMS, TABLES
@@ -78,8 +78,7 @@ class Taken:
     """A snapshot of a corrupted cluster."""
 
     load_manager: str
-    root: Root
-    snapshot: str
+    snapshot: Snapshot
     content: str
     """What the tables can read of it; of snapshots with the same content, only one is judged."""
 
@@ -108,11 +107,11 @@ class Judge:
             snapshot = captured(documents, root)
         except AdvisorError as error:
             return Outcome("refused", f"capture: {_named(error)}")
-        content = _content(root, snapshot)
+        content = _content(snapshot)
         if content == self._clean(corruption.load_manager).content:
             self._forget(root)
             return Outcome("harmless", "no table reads the difference, if there is one")
-        return Taken(corruption.load_manager, root, snapshot, content)
+        return Taken(corruption.load_manager, snapshot, content)
 
     def judged(self, taken: Taken) -> Outcome:
         """Compare the answer about a captured cluster with that about the same one as it was recorded."""
@@ -125,34 +124,33 @@ class Judge:
 
     @cache  # noqa: B019 - a judge lives as long as the process
     def _clean(self, load_manager: str) -> Taken:
-        root = self._new_root()
-        snapshot = captured(recorded(load_manager).copy(), root)
-        return Taken(load_manager, root, snapshot, _content(root, snapshot))
+        snapshot = captured(recorded(load_manager).copy(), self._new_root())
+        return Taken(load_manager, snapshot, _content(snapshot))
 
     def _answer(self, taken: Taken) -> Answer:
         with self._beginning:
             judging = self._judging.setdefault(taken.content, threading.Lock())
         with judging:  # a second thread waits for the first
             if taken.content not in self._answers:
-                self._answers[taken.content] = self._advised(taken.root, taken.snapshot)
-        self._forget(taken.root)
+                self._answers[taken.content] = self._advised(taken.snapshot)
+        self._forget(taken.snapshot.root)
         return self._answers[taken.content]
 
-    def _advised(self, root: Root, snapshot: str) -> Answer:
+    def _advised(self, snapshot: Snapshot) -> Answer:
         failing: dict[str, tuple[str, ...]] = {}
         try:
-            normalize(self._spark, root, snapshot)
-            tables = _tables(root, snapshot)
+            normalize(self._spark, snapshot)
+            tables = _tables(snapshot)
             if tables in self._of_tables:
                 return self._of_tables[tables]
             with self._lock:
-                results = validate(self._spark, root, snapshot).results
+                results = validate(self._spark, snapshot).results
             failing = {one.check: one.excluded for one in results if not one.success}
             request = Request(shedder="configured", placement="configured")
-            document = recommend.run(lambda: self._spark, root, snapshot, request)
+            document = recommend.run(lambda: self._spark, snapshot, request)
         except AdvisorError as error:
             return Answer(_named(error), failing)
-        plans = [json.loads(path.read_bytes()) for path in Path(str(root.folder(PLANS, snapshot))).glob("*--*")]
+        plans = [json.loads(path.read_bytes()) for path in Path(str(snapshot.folder(PLANS))).glob("*--*")]
         # Not by their files' names: digests differ from run to run, and a plan that only splits has one placement less.
         plans.sort(key=lambda plan: (plan["shedder"], plan.get("placement") or ""))
         doubts = {doubt["sentence"] for plan in plans for step in plan["steps"] for doubt in step["doubts"]}
@@ -184,9 +182,9 @@ def compared(clean: Answer, answer: Answer) -> Outcome:
     return Outcome(PASSED, _first_difference(json.loads(clean.advice), json.loads(answer.advice)))
 
 
-def _content(root: Root, snapshot: str) -> str:
+def _content(snapshot: Snapshot) -> str:
     """What a snapshot holds, without what depends on how it was read; null and absent are one."""
-    folder = Path(str(root.folder("raw", snapshot)))
+    folder = Path(str(snapshot.folder("raw")))
     manifest = json.loads((folder / MANIFEST).read_bytes())
     files = {
         path: [_as_read(json.loads(line), _read_of(path)) for line in (lines if path in _IN_ORDER else sorted(lines))]
@@ -195,16 +193,16 @@ def _content(root: Root, snapshot: str) -> str:
     return json.dumps([files, *_manifest_parts(manifest)], sort_keys=True)
 
 
-def _tables(root: Root, snapshot: str) -> str:
+def _tables(snapshot: Snapshot) -> str:
     """What the tables of a snapshot hold, with the parts of the manifest that are read beside them."""
-    manifest = json.loads((Path(str(root.folder("raw", snapshot))) / MANIFEST).read_bytes())
-    rows = {one.name: sorted(map(repr, _rows(root, snapshot, one.name))) for one in TABLES if one is not DOCUMENTS}
+    manifest = json.loads((Path(str(snapshot.folder("raw"))) / MANIFEST).read_bytes())
+    rows = {one.name: sorted(map(repr, _rows(snapshot, one.name))) for one in TABLES if one is not DOCUMENTS}
     return json.dumps([rows, *_manifest_parts(manifest)], sort_keys=True)
 
 
-def _rows(root: Root, snapshot: str, table: str) -> list[dict[str, Any]]:
+def _rows(snapshot: Snapshot, table: str) -> list[dict[str, Any]]:
     """A table, without the wording of what could not be read."""
-    rows = read_table(root, snapshot, table)
+    rows = read_table(snapshot, table)
     return (rows.drop_columns("detail") if table == PROBLEMS.name else rows).to_pylist()
 
 

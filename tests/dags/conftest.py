@@ -51,7 +51,7 @@ from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Wor
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id  # noqa: E402
 from pulsar_advisor.model.errors import Refused  # noqa: E402
 from pulsar_advisor.model.plans.plan import Plan  # noqa: E402
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root  # noqa: E402
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, Snapshot  # noqa: E402
 from states import BrokerRow, BundleRow, cluster_state  # noqa: E402
 from unit.execution.doubles import B1, B2, B3, NAMESPACE, UPPER, FakeCluster, FakeTime, make_plan, unload_step  # noqa: E402
 
@@ -106,17 +106,17 @@ class Stages:
     not_computed_here: str | Refused | None = None
     """The answer when a plan is computed again."""
 
-    def capture(self, options: Any, root: Root, earlier: Any = None) -> str:
+    def capture(self, options: Any, root: Root, earlier: Any = None) -> Snapshot:
         assert options.admin.authorization() == "Bearer eyJ.a.b"
         assert root == self.root
         self.calls.append("capture")
         self.captured_with.append(options)
-        return self.snapshot()
+        return self.root.snapshot(self.snapshot())
 
     def snapshot(self) -> str:
         taken = len(self.root.snapshots())
         snapshot = snapshot_id(datetime.now(UTC) + timedelta(seconds=taken))
-        write_file(self.root.folder("raw", snapshot) / MANIFEST, b"{}")
+        write_file(self.root.snapshot(snapshot).folder("raw") / MANIFEST, b"{}")
         return snapshot
 
     def write_plan(self, snapshot: str | None = None) -> str:
@@ -138,7 +138,7 @@ class Stages:
     def _validate(self, snapshot: str) -> None:
         check = documents.check(severity="critical", success=self.fit_for_use, title="Ranges tile")
         document = documents.validation(check, success=self.fit_for_use)
-        write_file(self.root.folder("validation", snapshot) / RESULT, document.content())
+        write_file(self.root.snapshot(snapshot).folder("validation") / RESULT, document.content())
 
     _snapshot = _validate
     """The job that normalizes and validates."""
@@ -152,11 +152,11 @@ class Stages:
         advice = {} if self.nothing_to_do else {**plan, "sentence": "Move one bundle."}
         combination = documents.combination(**plan, steps=1)
         document = documents.recommendation(combination, **advice)
-        write_file(self.root.folder("plans", snapshot) / "recommendation.json", document.content())
+        write_file(self.root.snapshot(snapshot).folder("plans") / "recommendation.json", document.content())
 
-    def report(self, root: Root, _snapshot: str, ledger_url: str | None, dag: str | None) -> tuple[None, str]:
+    def report(self, _snapshot: Snapshot, ledger_url: str | None, dag: str | None) -> tuple[None, str]:
         self.calls.append("report")
-        return None, f"{root.url}/report.html"
+        return None, f"{_snapshot.root.url}/report.html"
 
     def apply(
         self, plan: Plan, ledger: Ledger, _admin: Any, options: ApplyOptions, progress: Any, interruption: Interruption
@@ -165,12 +165,12 @@ class Stages:
         self.cluster.time.ms = max(self.cluster.time.ms, time.time_ns() // 1_000_000)
         return apply_plan(plan, options, Work(ledger, self.cluster, progress, self.cluster.time.clock, interruption))
 
-    def state(self, _root: Root, snapshot: str, _view: str) -> Any:
+    def state(self, snapshot: Snapshot, _view: str) -> Any:
         """What `normalize` would have made of the cluster now."""
         owners = sorted(self.cluster.owners.items())
         bundles = [BundleRow(NAMESPACE, bundle.rpartition("/")[2], owner) for bundle, owner in owners]
         state = cluster_state([BrokerRow(broker) for broker in (B1, B2, B3)], bundles)
-        return replace(state, snapshot=snapshot, captured_at_ms=time.time_ns() // 1_000_000)
+        return replace(state, snapshot=snapshot.id, captured_at_ms=time.time_ns() // 1_000_000)
 
     def computed_again(self, *_: Any) -> str | None:
         if isinstance(self.not_computed_here, Refused):
@@ -197,7 +197,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, never_run_before: No
     monkeypatch.setattr("pulsar_advisor.stages.undo.AdminCluster", lambda _transport, **_options: stages.cluster)
     monkeypatch.setattr("pulsar_advisor.stages.undo.SYSTEM_CLOCK", fake_time.clock)
     monkeypatch.setattr("pulsar_advisor.stages.verify.cluster_state", stages.state)
-    monkeypatch.setattr("pulsar_advisor.stages.verify.settings_inputs", lambda _root, _snapshot: ("4.0.8", {}, {}))
+    monkeypatch.setattr("pulsar_advisor.stages.verify.settings_inputs", lambda _snapshot: ("4.0.8", {}, {}))
     monkeypatch.setattr("pulsar_advisor.stages.verify.settle_s", lambda _settings: 0)
     hook = "airflow.providers.apache.spark.hooks.spark_submit.SparkSubmitHook.submit"
     monkeypatch.setattr(hook, lambda self, application: stages.submit(self, application))  # noqa: PLW0108  # a method

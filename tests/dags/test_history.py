@@ -93,7 +93,7 @@ def test_nothing_is_thinned_before_all_days_are_sealed(root: Root, run_dag: RunD
     old = snapshot(root, ago(days=40))
     broken = snapshot(root, ago(days=39))
     snapshot(root, ago(days=0))
-    for file in root.folder("tables/bundles", broken).iterdir():
+    for file in root.snapshot(broken).folder("tables/bundles").iterdir():
         file.write_bytes(b"rotten")
     state, ended = run_dag("pulsar_history")
     assert (state, ended["seal"], ended["thin"]) == ("failed", "failed", "upstream_failed")

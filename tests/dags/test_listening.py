@@ -72,7 +72,7 @@ def fired(deferred: TaskDeferred) -> Any:
 def sealed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     snapshots: list[str] = []
     monkeypatch.setattr(
-        "pulsar_advisor_airflow.operators.capture.seal", lambda _root, snapshot, _stage: snapshots.append(snapshot)
+        "pulsar_advisor_airflow.operators.capture.seal", lambda snapshot, _stage: snapshots.append(snapshot.id)
     )
     return snapshots
 
@@ -88,7 +88,7 @@ def test_the_triggerer_listens_and_the_task_reads_the_rest(
     assert len(Heard.unpacked(event["heard"]).broker_load_data) == 2
     monkeypatch.setattr("pulsar.Client", Client({}))
     snapshot = getattr(task, deferred.value.method_name)({}, event)
-    assert [line["document"]["topics"] for line in lines_of(root, snapshot, "broker_load_data")] == [1, 1]
+    assert [line["document"]["topics"] for line in lines_of(root.snapshot(snapshot), "broker_load_data")] == [1, 1]
     assert sealed == [snapshot]
 
 
@@ -107,7 +107,7 @@ def test_a_triggerer_out_of_the_clusters_reach_leaves_it_to_the_worker(
         event = fired(deferred.value)
     assert event == {"heard": None}
     snapshot = task.go_on({}, event)
-    assert [line["document"]["topics"] for line in lines_of(root, snapshot, "broker_load_data")] == [2, 2]
+    assert [line["document"]["topics"] for line in lines_of(root.snapshot(snapshot), "broker_load_data")] == [2, 2]
     assert sealed == [snapshot]
 
 

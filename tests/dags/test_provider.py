@@ -315,11 +315,13 @@ def test_a_failed_task_says_names_from_files_as_plain_text(monkeypatch: pytest.M
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path))
     root, snapshot = Root(str(tmp_path), "prod-eu"), "20261120T083000Z"
     check = documents.check(success=False, severity="critical", title="x\nerror: \x1b[2J")
-    write_file(root.folder("validation", snapshot) / RESULT, documents.validation(check, success=False).content())
+    write_file(
+        root.snapshot(snapshot).folder("validation") / RESULT, documents.validation(check, success=False).content()
+    )
     with pytest.raises(AirflowFailException, match=r"x\\nerror: \\x1b\[2J"):
         require_trusted_snapshot("prod-eu", snapshot)
     advice = documents.recommendation(sentence="x\nerror: \x1b[2J")
-    write_file(root.folder("plans", snapshot) / "recommendation.json", advice.content())
+    write_file(root.snapshot(snapshot).folder("plans") / "recommendation.json", advice.content())
     with pytest.raises(AirflowSkipException, match=r"x\\nerror: \\x1b\[2J"):
         advised_plan("prod-eu", snapshot)
 
@@ -339,7 +341,7 @@ def test_a_report_names_the_dag_that_carries_its_plan_out(
     monkeypatch.setattr("pulsar_advisor.stages.report.run", lambda *_, dag, **__: (named.append(dag), "report.html"))
     root, snapshot = Root(str(tmp_path), "prod-eu"), "20261120T083000Z"
     advice = documents.recommendation(documents.combination(shedder), plan="a.json", digest="sha256:0")
-    write_file(root.folder("plans", snapshot) / "recommendation.json", advice.content())
+    write_file(root.snapshot(snapshot).folder("plans") / "recommendation.json", advice.content())
     assert tasks.report("prod-eu", snapshot) == "report.html"
     assert named == [dag]
 

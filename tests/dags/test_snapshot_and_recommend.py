@@ -172,10 +172,10 @@ def test_the_only_plan_of_a_recommendation_is_no_advice_unless_it_is_advised(
 ) -> None:
     snapshot = stages.snapshot()
     stages._recommend(snapshot)
-    found = advised_plan(stages.root, snapshot)[0]
+    found = advised_plan(stages.root.snapshot(snapshot))[0]
     assert found is not None
     document = documents.recommendation(documents.combination(plan=found.file, digest=found.digest))
-    write_file(stages.root.folder("plans", snapshot) / "recommendation.json", document.content())
+    write_file(stages.root.snapshot(snapshot).folder("plans") / "recommendation.json", document.content())
     context = {"asset_state_store": {}, "ti": SimpleNamespace(xcom_push=lambda *_: None)}
     monkeypatch.setattr("pulsar_advisor_airflow.tasks.advice.get_current_context", lambda: context)
     said = new_advice("demo", snapshot)

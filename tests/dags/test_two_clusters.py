@@ -9,7 +9,7 @@ import pytest
 
 from dags.conftest import RunDag, Stages
 from pulsar_advisor.model.errors import ClusterUnreachable
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor_airflow.clusters import clusters
 
 pytestmark = pytest.mark.airflow
@@ -23,7 +23,7 @@ def test_while_one_cluster_is_down_the_report_of_the_other_comes(
 
     registered("demo", "down", pulsar_conn_id="pulsar_default")
 
-    def capture(options: Any, root: Root, earlier: Any) -> str:
+    def capture(options: Any, root: Root, earlier: Any) -> Snapshot:
         if root.cluster == "down":
             raise ClusterUnreachable("http://127.0.0.1:1: connection refused")
         return stages.capture(options, root, earlier)

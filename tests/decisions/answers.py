@@ -24,7 +24,7 @@ from pulsar_advisor.stages import recommend
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.plans import read_plan
-from pulsar_advisor.storage.root import PLANS, Root
+from pulsar_advisor.storage.root import PLANS, Root, Snapshot
 from pulsar_advisor.tables.judged import state_of
 from pulsar_advisor.tables.session import spark_session
 
@@ -72,33 +72,33 @@ def answers(recording: Recording, spark: SparkSession, folder: Path) -> list[Ans
     root = Root(str(folder), "recorded")
     for snapshot in sorted({cycle.before for cycle in recording.cycles}):
         recording.snapshots[snapshot].write(root)
-        normalize(spark, root, snapshot)
-        validate(spark, root, snapshot)
+        normalize(spark, root.snapshot(snapshot))
+        validate(spark, root.snapshot(snapshot))
     return [_answer(spark, root, cycle) for cycle in recording.cycles]
 
 
 def _answer(spark: SparkSession, root: Root, cycle: Cycle) -> Answer:
     request = Request(CONFIGURED, CONFIGURED, splits=False, view="published")
-    document = recommend.run(lambda: spark, root, cycle.before, request)
+    document = recommend.run(lambda: spark, root.snapshot(cycle.before), request)
     [combination] = document.combinations
     return Answer(
         cycle,
         document.advice.sentence,
-        _unloads(root, cycle.before, combination.plan),
+        _unloads(root.snapshot(cycle.before), combination.plan),
         document.coverage.judged_msg_rate_ratio,
-        _busiest_ratio(root, cycle.before),
+        _busiest_ratio(root.snapshot(cycle.before)),
     )
 
 
-def _unloads(root: Root, snapshot: str, plan: str | None) -> frozenset[str]:
+def _unloads(snapshot: Snapshot, plan: str | None) -> frozenset[str]:
     """The bundles that a plan (its file, if there is one) unloads."""
-    steps = () if plan is None else read_plan(str(root.folder(PLANS, snapshot) / plan)).steps
+    steps = () if plan is None else read_plan(str(snapshot.folder(PLANS) / plan)).steps
     return frozenset(step.bundle_name for step in steps if step.action == "unload")
 
 
-def _busiest_ratio(root: Root, snapshot: str) -> float:
-    state = state_of(root, snapshot, "published", {})
-    return float(usage_ratios(state.brokers, settings_of(root, snapshot)).max())
+def _busiest_ratio(snapshot: Snapshot) -> float:
+    state = state_of(snapshot, "published", {})
+    return float(usage_ratios(state.brokers, settings_of(snapshot)).max())
 
 
 def named_ratio(found: Sequence[Answer]) -> float:

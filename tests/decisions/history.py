@@ -41,8 +41,8 @@ def write(file: Path) -> None:
             root = Root(folder, cluster)
             for captured in read_recording(RECORDINGS / f"{name}.json.zst").snapshots.values():
                 snapshot = captured.write(root)
-                normalize(spark, root, snapshot)
-                validate(spark, root, snapshot)
+                normalize(spark, snapshot)
+                validate(spark, snapshot)
         with tarfile.open(file, "w:xz", format=tarfile.GNU_FORMAT) as archive:
             for path in sorted(_files(Path(folder))):
                 member = tarfile.TarInfo(str(path.relative_to(folder)))

@@ -15,7 +15,7 @@ from typing import Any, Final
 import zstandard
 
 from pulsar_advisor.storage.files import read_file
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Snapshot
 from snapshots import RawSnapshot
 
 SCHEMA: Final = "pulsar-advisor/decisions/1"
@@ -132,9 +132,9 @@ def _complete_acquisitions(snapshot: RawSnapshot, cycles: Sequence[Cycle]) -> No
             line["acquiredAt"] = unloaded_at_ms[line["bundle"]] + _ACQUIRED_AFTER_MS
 
 
-def raw_snapshot(root: Root, snapshot: str) -> RawSnapshot:
+def raw_snapshot(snapshot: Snapshot) -> RawSnapshot:
     """A captured snapshot with all its lines."""
-    folder = root.folder("raw", snapshot)
+    folder = snapshot.folder("raw")
     head = json.loads(read_file(folder / MANIFEST, "capture"))
     lines: dict[str, list[dict[str, Any]]] = {}
     for file in head.pop("files"):

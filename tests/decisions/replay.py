@@ -30,7 +30,7 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.forecast import Outlook
 from pulsar_advisor.stages.normalize import run as normalize
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables import judged
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.session import spark_session
@@ -131,13 +131,13 @@ def replay(recording: Recording, spark: SparkSession, folder: Path) -> Replay:
     """Normalize the recording's snapshots and predict every cycle."""
     together = Root(str(folder), "together")
     for snapshot in recording.snapshots.values():
-        normalize(spark, together, snapshot.write(together))
+        normalize(spark, snapshot.write(together))
     alone = []
     for number, cycle in enumerate(recording.decisions):
         root = together
         if cycle.before != min(recording.snapshots):  # the first one goes on from none there, too
             root = Root(str(folder), f"alone-{number}")
-            normalize(spark, root, recording.snapshots[cycle.before].write(root))
+            normalize(spark, recording.snapshots[cycle.before].write(root))
         alone.append(_verdict(recording, cycle, root, history=0))
     later = recording.cycles[LEAST_HISTORY:]
     verdicts = [_verdict(recording, cycle, together, history=HISTORY) for cycle in later]
@@ -147,7 +147,11 @@ def replay(recording: Recording, spark: SparkSession, folder: Path) -> Replay:
         tuple(verdict for verdict in verdicts if verdict.cycle.unloads),
         tuple(_of_this_cycle(verdict) for verdict in verdicts if not verdict.cycle.unloads),
         tuple(error for cycle in recording.decisions for error in _usage_errors(recording, cycle, together)),
-        tuple(error for pair in pairwise(recording.snapshots) for error in _average_errors(recording, together, *pair)),
+        tuple(
+            error
+            for one, following in pairwise(recording.snapshots)
+            for error in _average_errors(recording, together.snapshot(one), following)
+        ),
     )
 
 
@@ -186,8 +190,11 @@ def _of_this_cycle(verdict: Verdict) -> Verdict:
 
 
 def _verdict(recording: Recording, cycle: Cycle, root: Root, history: int) -> Verdict:
-    state, settings = state_of(root, cycle.before), resolve_settings(*settings_inputs(root, cycle.before))
-    earlier = [state_of(root, one) for one in islice(comparable_before(root, cycle.before), history)]
+    state, settings = (
+        state_of(root.snapshot(cycle.before)),
+        resolve_settings(*settings_inputs(root.snapshot(cycle.before))),
+    )
+    earlier = [state_of(one) for one in islice(comparable_before(root.snapshot(cycle.before)), history)]
     situation = Situation.of_fit(state, settings, earlier[::-1])
     request = Request(*situation.configured, splits=False, view="published", history=history)
     ((_, proposal),) = propose(request, situation)
@@ -209,9 +216,9 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
     """
     if cycle.after is None:
         return []
-    before = cluster_state(root, cycle.before, "fresh")
-    earlier = [cluster_state(root, one, "fresh") for one in islice(comparable_before(root, cycle.before), HISTORY)]
-    settings = settings_of(root, cycle.before)
+    before = cluster_state(root.snapshot(cycle.before), "fresh")
+    earlier = [cluster_state(one, "fresh") for one in islice(comparable_before(root.snapshot(cycle.before)), HISTORY)]
+    settings = settings_of(root.snapshot(cycle.before))
     owners = _owners(recording.snapshots[cycle.after])
     base = base_load(before, earlier[::-1])
     outlook = Outlook.of(before, base, with_usage_of_rates(before, earlier[::-1], base))
@@ -233,9 +240,9 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
     return errors
 
 
-def _average_errors(recording: Recording, root: Root, snapshot: str, following: str) -> list[float]:
+def _average_errors(recording: Recording, snapshot: Snapshot, following: str) -> list[float]:
     """Relative errors of the averages in a snapshot's state, for bundles whose nodes the leader wrote soon after it."""
-    ended_ms = recording.snapshots[snapshot].head["finished_at_ms"]
+    ended_ms = recording.snapshots[snapshot.id].head["finished_at_ms"]
     stored = {
         line["bundle"]: line["document"]["shortTermData"]["msgRateIn"] + line["document"]["shortTermData"]["msgRateOut"]
         for line in recording.snapshots[following].lines["bundle_data"]
@@ -243,7 +250,7 @@ def _average_errors(recording: Recording, root: Root, snapshot: str, following: 
     }
     if not stored:
         return []
-    state = state_of(root, snapshot)
+    state = state_of(snapshot)
     rates = rate_per_s(state.bundles.short_term)
     return [
         rates[row] / rate - 1
@@ -265,20 +272,20 @@ def _settled(recording: Recording, cycle: Cycle, broker: str, root: Root) -> Clu
         touched = {one for unload in later.unloads for one in (unload.source, owners.get(unload.bundle))}
         if later is not cycle and broker in touched:
             return None
-        after = cluster_state(root, later.after, "fresh")
+        after = cluster_state(root.snapshot(later.after), "fresh")
         if after.brokers.report_updated_at_ms[after.brokers.ids.index(broker)] - cycle.at_ms >= SETTLED_MS:
             return after
     return None
 
 
-def state_of(root: Root, snapshot: str) -> ClusterState:
+def state_of(snapshot: Snapshot) -> ClusterState:
     """What the leader saw, as far as it is fit for use."""
-    return fit_part(judged.state_of(root, snapshot, "published", {}))
+    return fit_part(judged.state_of(snapshot, "published", {}))
 
 
-def settings_of(root: Root, snapshot: str) -> LoadBalancerSettings:
+def settings_of(snapshot: Snapshot) -> LoadBalancerSettings:
     """The settings of the snapshot's brokers."""
-    return resolve_settings(*settings_inputs(root, snapshot)).values
+    return resolve_settings(*settings_inputs(snapshot)).values
 
 
 def _owners(snapshot: RawSnapshot) -> dict[str, str]:

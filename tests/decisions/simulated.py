@@ -149,14 +149,14 @@ def simulated(recording: Recording, spark: SparkSession, folder: Path) -> Compar
     """Normalize the recording's snapshots, and simulate from the one before every decision."""
     root = Root(str(folder), "recorded")
     for snapshot in recording.snapshots.values():
-        normalize(spark, root, snapshot.write(root))
+        normalize(spark, snapshot.write(root))
     found = Comparison(f"{recording.shedder} {recording.release} {recording.load_manager}")
     for start, cycle in enumerate(recording.cycles):
         if not cycle.unloads:
             continue
         recorded = until_the_load_changes(recording, start)
-        state, settings = state_of(root, cycle.before), settings_of(root, cycle.before)
-        earlier = [state_of(root, one) for one in islice(comparable_before(root, cycle.before), HISTORY)][::-1]
+        state, settings = state_of(root.snapshot(cycle.before)), settings_of(root.snapshot(cycle.before))
+        earlier = [state_of(one) for one in islice(comparable_before(root.snapshot(cycle.before)), HISTORY)][::-1]
         own = configured_of(state.load_manager, settings)
         last = 1 + round((recorded[-1].at_ms - recorded[0].at_ms) / MINUTE_MS)
         futures = [simulate(*own, state, settings, cycles=last, seed=seed, earlier=earlier) for seed in range(SEEDS)]
@@ -166,7 +166,7 @@ def simulated(recording: Recording, spark: SparkSession, folder: Path) -> Compar
 
 def _published(root: Root, first: ClusterState, settings: LoadBalancerSettings, snapshot: str) -> Floats | None:
     """The usage ratios in a later snapshot, of the same brokers."""
-    state = state_of(root, snapshot)
+    state = state_of(root.snapshot(snapshot))
     if state.brokers.ids != first.brokers.ids:
         return None
     return usage_ratios(state.brokers, settings)

@@ -21,7 +21,7 @@ from pulsar_advisor.model.plans.plan import BrokerForecast
 from pulsar_advisor.planning.usage.forecast import Outlook, forecast
 from pulsar_advisor.planning.usage.noise import noise_floor
 from pulsar_advisor.stages.normalize import run as normalize
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables.state import cluster_state
 
 if TYPE_CHECKING:
@@ -67,23 +67,25 @@ def inside_ratio(figures: Iterable[Figure]) -> float:
     return sum(inside) / len(inside)
 
 
-def usage_of(root: Root, snapshot: str) -> dict[str, float]:
+def usage_of(snapshot: Snapshot) -> dict[str, float]:
     """The usage (ratio) of each broker in a snapshot, as the brokers answer it."""
-    state = cluster_state(root, snapshot, "fresh")
-    return dict(zip(state.brokers.ids, usage_ratios(state.brokers, settings_of(root, snapshot)).tolist(), strict=True))
+    state = cluster_state(snapshot, "fresh")
+    return dict(zip(state.brokers.ids, usage_ratios(state.brokers, settings_of(snapshot)).tolist(), strict=True))
 
 
 def replayed_usage(recording: Recording, spark: SparkSession, folder: Path) -> list[list[Figure]]:
     """The figures of every cycle, each predicted from its snapshot and those before it."""
     root = Root(str(folder), "recorded")
     for snapshot in recording.snapshots.values():
-        normalize(spark, root, snapshot.write(root))
+        normalize(spark, snapshot.write(root))
     found = []
     for cycle in recording.cycles:
         assert cycle.after is not None
-        states = [cluster_state(root, one, "fresh") for one in takewhile(cycle.before.__ge__, recording.snapshots)]
+        states = [
+            cluster_state(root.snapshot(one), "fresh") for one in takewhile(cycle.before.__ge__, recording.snapshots)
+        ]
         destinations = {unload.bundle: unload.destination for unload in cycle.unloads}
-        found.append(_figures(root, states, destinations, usage_of(root, cycle.after)))
+        found.append(_figures(root, states, destinations, usage_of(root.snapshot(cycle.after))))
     return found
 
 
@@ -92,7 +94,7 @@ def _figures(
 ) -> list[Figure]:
     """Of all brokers once the bundles have moved; the last state is the one that it is predicted from."""
     *earlier, state = states
-    settings, base = settings_of(root, state.snapshot), base_load(state, earlier)
+    settings, base = settings_of(root.snapshot(state.snapshot)), base_load(state, earlier)
     outlook = Outlook.of(state, base, with_usage_of_rates(state, earlier, base))
     row_of = {broker: row for row, broker in enumerate(state.brokers.ids)}
     moves = [

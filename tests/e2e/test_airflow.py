@@ -48,7 +48,7 @@ def recommended(user: Callable[[str], Api]) -> dict[str, str]:
 
 @pytest.fixture
 def advice(recommended: dict[str, str], root: Root) -> dict[str, Any]:
-    path = root.folder("plans", recommended["snapshot"]) / "recommendation.json"
+    path = root.snapshot(recommended["snapshot"]).folder("plans") / "recommendation.json"
     advice: dict[str, Any] = json.loads(path.read_bytes())["advice"]
     assert advice["digest"], advice["sentence"]
     return advice
@@ -139,7 +139,7 @@ def test_a_plan_made_on_a_fresh_snapshot_is_carried_out_after_a_named_user_appro
     assert user("olive").answer(run, "Approve", **YES_TO_ALL) == 200
     assert user("uma").finished("pulsar_rebalance", run) == "success", user("uma").tasks("pulsar_rebalance", run)
 
-    steps = json.loads((root.folder("plans", plan["snapshot"]) / plan["file"]).read_bytes())["steps"]
+    steps = json.loads((root.snapshot(plan["snapshot"]).folder("plans") / plan["file"]).read_bytes())["steps"]
     [unload] = [step for step in steps if step["executable"]]
     owners = cluster.admin.owners(CLUSTER_NAME)
     assert owners[f"{unload['namespace']}/{unload['bundle']}"] == unload["destination"]

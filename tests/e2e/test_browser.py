@@ -72,7 +72,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
 def advised(root: Root) -> str:
     """The digest of a plan that nobody proposed, and that the report, written anew, advises: the one that was applied
     without its last step, and unsure about its first."""
-    made = read_recommendation(root, SNAPSHOT)
+    made = read_recommendation(root.snapshot(SNAPSHOT))
     applied = PlanReference(SNAPSHOT, str(made.advice.plan), APPLIED).load(root)
     unsure = applied.steps[0].model_copy(update={"confidence": "low"})
     plan = write_plan(root, applied.model_copy(update={"steps": (unsure, *applied.steps[1:-1])}))
@@ -80,8 +80,8 @@ def advised(root: Root) -> str:
     combinations = (*made.combinations, replace(made.combinations[0], **now))
     update = {"advice": made.advice.model_copy(update=now), "combinations": combinations}
     document = made.model_copy(update=update)
-    write_file(root.result_file(SNAPSHOT, "recommend"), document.content())
-    write_report(root, SNAPSHOT, dag="pulsar_rebalance")
+    write_file(root.snapshot(SNAPSHOT).result_file("recommend"), document.content())
+    write_report(root.snapshot(SNAPSHOT), dag="pulsar_rebalance")
     return plan.digest
 
 

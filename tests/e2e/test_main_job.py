@@ -131,10 +131,10 @@ def advised(person: Callable[[str], Page], root: Root) -> PlanReference:
     page = person("uma")
     toggle_schedule(page, "pulsar_snapshot", on=True)
     leave(page)
-    first = wait_for(lambda: next((one for one in root.snapshots()[:1] if has_report(root, one)), None))
+    first = wait_for(lambda: next((one for one in root.snapshots()[:1] if has_report(root.snapshot(one))), None))
     toggle_schedule(page, "pulsar_snapshot", on=False)
     leave(page)
-    plan, sentence = advised_plan(root, first)
+    plan, sentence = advised_plan(root.snapshot(first))
     assert plan is not None, f"the report advises nothing: {sentence}"
     return plan
 

@@ -89,7 +89,7 @@ def advice(user: Callable[[str], Api], runs: dict[str, str], root: Root) -> dict
     followed = wait_for(lambda: admin.get("/dags/pulsar_recommend__live/dagRuns")["dag_runs"])[0]["dag_run_id"]
     assert admin.finished("pulsar_recommend__live", followed) == "success"
     [snapshot] = root.snapshots()
-    recommendation = json.loads((root.folder("plans", snapshot) / "recommendation.json").read_bytes())
+    recommendation = json.loads((root.snapshot(snapshot).folder("plans") / "recommendation.json").read_bytes())
     return {**recommendation["advice"], "snapshot": snapshot}
 
 
@@ -111,7 +111,7 @@ def test_the_run_of_the_cluster_that_is_down_fails_and_says_what_did_not_answer(
 def test_the_report_of_the_other_comes(
     user: Callable[[str], Api], runs: dict[str, str], advice: dict[str, Any], root: Root
 ) -> None:
-    report = root.folder("reports", advice["snapshot"]) / "report.html"
+    report = root.snapshot(advice["snapshot"]).folder("reports") / "report.html"
     assert "<html" in report.read_text()
     assert user("admin").get("/dags/pulsar_recommend__down/dagRuns")["dag_runs"] == []
 

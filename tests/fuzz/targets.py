@@ -63,7 +63,7 @@ from pulsar_advisor.monitor.tables import broker_tables
 from pulsar_advisor.stages.brokers import run as load_in_snapshot
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.files import sha256_hex
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 from unit.admin.mutated import answers, nodes
 
 DATA = Path(__file__).parents[1] / "data"
@@ -266,7 +266,7 @@ def _packed(files: Mapping[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
-def _imported(archive: bytes, read: Callable[[Root, str], object]) -> object:
+def _imported(archive: bytes, read: Callable[[Snapshot], object]) -> object:
     with tempfile.TemporaryDirectory() as folder:
         file, root = Path(folder, "snapshot.tar"), Root(str(Path(folder, "root")), "fuzz")
         file.write_bytes(archive)
@@ -275,20 +275,20 @@ def _imported(archive: bytes, read: Callable[[Root, str], object]) -> object:
         except AdvisorError:
             assert not Path(folder, "root").exists(), "a refused archive left something behind"
             raise
-        return read(root, snapshot)
+        return read(snapshot)
 
 
 def _import(archive: bytes) -> object:
-    return _imported(archive, lambda _root, snapshot: snapshot)
+    return _imported(archive, lambda snapshot: snapshot.id)
 
 
 def _import_manifest(manifest: bytes) -> object:
     return _imported(_packed({**_files(), MANIFEST: manifest}), _brokers)
 
 
-def _brokers(root: Root, snapshot: str) -> object:
+def _brokers(snapshot: Snapshot) -> object:
     """What `brokers` shows of a snapshot."""
-    return broker_tables(load_in_snapshot(root, snapshot))
+    return broker_tables(load_in_snapshot(snapshot))
 
 
 def _import_lines(surface: str) -> Callable[[bytes], object]:

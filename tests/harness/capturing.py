@@ -5,11 +5,11 @@ from __future__ import annotations
 from captures import capture
 from harness.cluster import LiveCluster
 from pulsar_advisor.admin.options import capture_options
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 
 
-def take_snapshot(cluster: LiveCluster, root: Root, listen_s: int | None = None) -> str:
-    """Capture every surface of a cluster without authentication; the snapshot's id.
+def take_snapshot(cluster: LiveCluster, root: Root, listen_s: int | None = None) -> Snapshot:
+    """Capture every surface of a cluster without authentication.
 
     `listen_s`: how long Extensible brokers may take to publish what their leader sees; by default as long as an
     operator's capture gives them.

@@ -195,7 +195,7 @@ def record_decisions(scenario: Scenario, folder: Path) -> Path:
             shedder=scenario.shedder,
             settings=options.settings,
             cycles=cycles,
-            snapshots={name: raw_snapshot(root, name) for name in kept},
+            snapshots={name: raw_snapshot(root.snapshot(name)) for name in kept},
         )
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{scenario.name}.json.zst"
@@ -238,7 +238,7 @@ def _watch(
     while True:
         due = time.monotonic() + CAPTURE_EVERY_S
         started_at_ms = _now_ms()
-        captures.append(Capture(take_snapshot(cluster, root, LISTEN_S), started_at_ms, _now_ms()))
+        captures.append(Capture(take_snapshot(cluster, root, LISTEN_S).id, started_at_ms, _now_ms()))
         cycles = logged_cycles(_logs(cluster), begun_ms)
         if _enough(scenario, cycles) or cycles_passed(cycles, _now_ms()) > scenario.most_cycles:
             return captures, shifts_ms

@@ -26,7 +26,7 @@ from harness.scalable_load import (
 )
 from harness.skew import wait_for_skew
 from pulsar_advisor.storage.archive import export_snapshot
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 
 HOT: Final = "topic://retail/live/orders"
 """A quarter of its key hashes has almost all of its load, and half of them have none."""
@@ -63,8 +63,8 @@ LARGEST_BYTES: Final = 1_000_000
 class Changed:
     """Two snapshots, and the active segments of each topic (descriptors by id) at both."""
 
-    before: str
-    after: str
+    before: Snapshot
+    after: Snapshot
     segments_before: dict[str, dict[int, str]]
     segments_after: dict[str, dict[int, str]]
 
@@ -146,10 +146,9 @@ def record_scalable(folder: Path) -> list[Path]:
         tempfile.TemporaryDirectory() as captured,
     ):
         wait_for_skew(cluster.admin)
-        root = Root(captured, CLUSTER_OF_RECORDING)
-        changed = watch_controllers(cluster, root)
+        changed = watch_controllers(cluster, Root(captured, CLUSTER_OF_RECORDING))
         for archive, snapshot in zip(archives, (changed.before, changed.after), strict=True):
-            export_snapshot(root, snapshot, archive)
+            export_snapshot(snapshot, archive)
             if archive.stat().st_size > LARGEST_BYTES:
                 raise HarnessError(f"{archive} is larger than {LARGEST_BYTES} bytes.")
     return archives

@@ -64,5 +64,5 @@ def test_a_synthetic_cluster_answers_whatever_a_capture_asks(
     root = Root(str(tmp_path), "large")
     with large_cluster.served(large_cluster.LargeCluster(2, 20, 200)) as broker:
         snapshot = capture(CaptureOptions(admin=AdminConnection(admin_urls=(f"http://{broker}",))), root)
-    assert read_document(root.folder("raw", snapshot) / MANIFEST, Manifest).failures == ()
+    assert read_document(snapshot.folder("raw") / MANIFEST, Manifest).failures == ()
     assert "KeyError" not in capfd.readouterr().err

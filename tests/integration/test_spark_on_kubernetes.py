@@ -11,7 +11,7 @@ import pytest
 
 from harness.kubernetes_api import POD_IP, KubernetesApi, image_variables, kubernetes_api
 from kubernetes_files import CLAIM, IMAGE, NAMESPACE, REPOSITORY, ROLE, mounted_claims, spark_files
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import RESULT, Root, Snapshot
 from snapshots import skewed_modular_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
@@ -29,8 +29,7 @@ class Submitted:
     """What came of the stages: the API's record, and the root."""
 
     api: KubernetesApi
-    root: Root
-    snapshot: str
+    snapshot: Snapshot
 
     @property
     def executors(self) -> list[dict[str, Any]]:
@@ -55,19 +54,19 @@ def submitted(tmp_path_factory: pytest.TempPathFactory) -> Submitted:
             command = ["spark-submit", "--master", f"k8s://{api.url}"]
             command += ["--conf", "spark.log.level=WARN", "--name", f"pulsar-advisor {stage}"]
             command += ["--deploy-mode", "client", REPOSITORY / "jobs" / f"{stage}.py"]
-            command += ["--root", root.url, "--cluster", "test", "--snapshot", snapshot]
+            command += ["--root", root.url, "--cluster", "test", "--snapshot", snapshot.id]
             environment = image_variables() | variables
             done = subprocess.run(
                 command, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT_S
             )
             assert done.returncode == 0, done.stderr
-    return Submitted(api, root, snapshot)
+    return Submitted(api, snapshot)
 
 
 def test_the_stages_are_carried_out(submitted: Submitted) -> None:
-    validation = json.loads((submitted.root.folder("validation", submitted.snapshot) / RESULT).read_text())
+    validation = json.loads((submitted.snapshot.folder("validation") / RESULT).read_text())
     assert validation["success"]
-    assert (submitted.root.folder("plans", submitted.snapshot) / "recommendation.json").exists()
+    assert (submitted.snapshot.folder("plans") / "recommendation.json").exists()
 
 
 def test_executors_are_what_the_values_say(submitted: Submitted) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from harness.standalone_spark import SPARK_HOME, running_spark, spark_environment
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import RESULT, Root, Snapshot
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.schemas import TABLES
 from snapshots import skewed_modular_cluster
@@ -85,12 +85,11 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]
 
 @dataclass(frozen=True)
 class Line:
-    root: Root
-    snapshot: str
+    snapshot: Snapshot
 
     def files(self, stage: str) -> dict[str, str]:
         """Name -> SHA-256 of what a stage wrote."""
-        folder = Path(str(self.root.folder(stage, self.snapshot)))
+        folder = Path(str(self.snapshot.folder(stage)))
         return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir() if file.is_file()}
 
 
@@ -99,8 +98,8 @@ def carried_out(folder: Path, cluster: Standalone, master: str | None = None) ->
     snapshot = skewed_modular_cluster().write(root)
     for stage in STAGES:
         place = ("--root", root.url, "--cluster", root.cluster)
-        cluster.submit(stage, master, *place, "--snapshot", snapshot, *STAGES[stage])
-    return Line(root, snapshot)
+        cluster.submit(stage, master, *place, "--snapshot", snapshot.id, *STAGES[stage])
+    return Line(snapshot)
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +115,7 @@ def on_one_machine(standalone: Standalone, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize("table", [table.name for table in TABLES])
 def test_the_tables_hold_the_same_rows(on_cluster: Line, on_one_machine: Line, table: str) -> None:
     there, here = (
-        sorted(map(str, read_table(line.root, line.snapshot, table).to_pylist()))
-        for line in (on_cluster, on_one_machine)
+        sorted(map(str, read_table(line.snapshot, table).to_pylist())) for line in (on_cluster, on_one_machine)
     )
     assert there == here
 

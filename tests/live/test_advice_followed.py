@@ -66,7 +66,7 @@ def test_the_hot_broker_gets_cooler_by_as_much_as_was_foreseen_and_the_next_advi
         wait_until_less(cluster, url, 0.9 * rate_per_s)
         wait_until_settled(cluster.admin, cluster.machines)
         second = operator.look()
-    predicted, actual = Prediction.model_validate(plan["predicted"]), usage_of(root, root.resolve(LATEST))
+    predicted, actual = Prediction.model_validate(plan["predicted"]), usage_of(root.resolve(LATEST))
     before, after = predicted.before.brokers, predicted.after.brokers
     figures = [Figure.of(broker, before[broker], after[broker], actual[broker]) for broker in after]
     print("\n".join((HEAD, *(figure.row() for figure in figures))))

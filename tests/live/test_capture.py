@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from captures import Snapshot, capture, everything_in
+from captures import Captured, capture, everything_in
 from harness.cluster import ClusterOptions, LiveCluster
 from live.starting import StartCluster
 from pulsar_advisor.admin.options import CaptureOptions, capture_options
@@ -98,12 +98,12 @@ def busy_cluster(cluster: LiveCluster) -> Iterator[LiveCluster]:
 
 
 @pytest.fixture(scope="module")
-def snapshot(busy_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+def snapshot(busy_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Captured:
     root = Root(str(tmp_path_factory.mktemp("root")), "live")
-    return Snapshot(root, options(busy_cluster))
+    return Captured(root, options(busy_cluster))
 
 
-def test_every_surface_is_there_in_its_documented_form(snapshot: Snapshot) -> None:
+def test_every_surface_is_there_in_its_documented_form(snapshot: Captured) -> None:
     assert {entry["surface"] for entry in snapshot.manifest["files"]} == KEYS.keys()
     for surface, keys in KEYS.items():
         of_a_node = OF_A_NODE if surface == "load_reports" else set()
@@ -115,7 +115,7 @@ def test_every_surface_is_there_in_its_documented_form(snapshot: Snapshot) -> No
         assert (entry["bytes"], entry["sha256"], entry["rows"]) == (len(content), sha256_hex(content), rows)
 
 
-def test_the_snapshot_says_what_the_brokers_say(snapshot: Snapshot, cluster: LiveCluster) -> None:
+def test_the_snapshot_says_what_the_brokers_say(snapshot: Captured, cluster: LiveCluster) -> None:
     manifest = snapshot.manifest
     assert manifest["identity"] == {"cluster_name": "live", "broker_ids": sorted(cluster.broker_ids)}
     assert (manifest["load_manager"], manifest["pulsar_version"]) == ("modular", "4.0.8")
@@ -135,7 +135,7 @@ def test_the_snapshot_says_what_the_brokers_say(snapshot: Snapshot, cluster: Liv
     assert version == 0
 
 
-def test_brokers_and_zookeeper_name_the_same_owners(snapshot: Snapshot, cluster: LiveCluster) -> None:
+def test_brokers_and_zookeeper_name_the_same_owners(snapshot: Captured, cluster: LiveCluster) -> None:
     owned = snapshot.lines("owned_bundles")
     by_source = {
         source: {
@@ -153,23 +153,23 @@ def test_a_bundles_statistics_are_the_sums_over_its_topics(busy_cluster: LiveClu
     The broker empties them and fills them again, every 5 s here (PulsarStats.updateStats).
     """
     roots = (Root(str(tmp_path / f"root-{attempt}"), "live") for attempt in range(3))
-    snapshots = (Snapshot(root, options(busy_cluster)) for root in roots)
+    snapshots = (Captured(root, options(busy_cluster)) for root in roots)
     pairs = [(counted_topics(snapshot), reported_topics(snapshot)) for snapshot in snapshots]
     assert any(counted == reported for counted, reported in pairs), pairs
 
 
-def reported_topics(snapshot: Snapshot) -> dict[str, int]:
+def reported_topics(snapshot: Captured) -> dict[str, int]:
     """Topics by bundle as the load reports count them, bundles without topics left out."""
     reports = [line["document"]["lastStats"] for line in snapshot.lines("load_reports") if line["source"] == "rest"]
     return {bundle: stats["topics"] for report in reports for bundle, stats in report.items() if stats["topics"]}
 
 
-def counted_topics(snapshot: Snapshot) -> dict[str, int]:
+def counted_topics(snapshot: Captured) -> dict[str, int]:
     """Topics by bundle as the topics' own statistics count them."""
     return dict(Counter(f"{line['namespace']}/{line['range']}" for line in snapshot.lines("topic_stats")))
 
 
-def test_no_planted_secret_is_in_the_snapshot(snapshot: Snapshot) -> None:
+def test_no_planted_secret_is_in_the_snapshot(snapshot: Captured) -> None:
     content = everything_in(snapshot.root)
     assert TOPIC.encode() in content
     assert SECRET.encode() not in content
@@ -188,7 +188,7 @@ def test_a_broker_killed_before_the_capture_costs_its_part_only(start_cluster: S
     cluster = start_cluster(ClusterOptions(cpu_sensor=False))
     dead = cluster.brokers[-1]
     cluster.kill_broker(dead)
-    manifest = Snapshot(root, options(cluster)).manifest
+    manifest = Captured(root, options(cluster)).manifest
     assert manifest["incomplete_brokers"] == [dead.broker_id]
     lost = {entry["surface"]: entry["reason"] for entry in manifest["missing"] if entry["broker"] == dead.broker_id}
     assert lost.keys() == {"owned_bundles", "settings", "brokers", "load_reports", "topic_stats"}
@@ -213,7 +213,7 @@ def test_a_secured_cluster_lets_a_super_user_in_and_its_token_stays_secret(
     assert not Path(root.url).exists()
 
     with secretive_traffic(cluster):
-        taken = Snapshot(root, options(cluster, token_file=tmp_path / "super user"))
+        taken = Captured(root, options(cluster, token_file=tmp_path / "super user"))
     settings = cluster.admin.read("/brokers/configuration/runtime")
     assert cluster.tokens.super_user in settings["brokerClientAuthenticationParameters"]
     content = everything_in(taken.root)

@@ -49,7 +49,7 @@ def checked_state(cluster: LiveCluster, shell: Shell, release: str, manager: Loa
     failing = [result for result in shell.document("validation", RESULT)["results"] if not result["success"]]
     assert [result["check"] for result in failing if result["severity"] != "info"] == []
 
-    state = cluster_state(Root(str(shell.root), "live"), manifest["snapshot"])
+    state = cluster_state(Root(str(shell.root), "live").snapshot(manifest["snapshot"]))
     assert state.brokers.ids == tuple(sorted(cluster.broker_ids))
     assert state.brokers.ids[state.leader] == manifest["leader"]
     assert state.brokers.complete.all()
@@ -89,9 +89,9 @@ def test_the_line_from_capture_to_report(
     snapshot, root = shell.document("raw", MANIFEST)["snapshot"], Root(str(tmp_path), "live")
     if manager == "extensible":
         with pytest.raises(DataNotFit, match="Extensible brokers write no load"):
-            cluster_state(root, snapshot, "published")
+            cluster_state(root.snapshot(snapshot), "published")
     else:
-        assert cluster_state(root, snapshot, "published").brokers.traffic[:, 0].sum() > 0
+        assert cluster_state(root.snapshot(snapshot), "published").brokers.traffic[:, 0].sum() > 0
 
 
 def test_before_2_11_there_are_tables_and_no_recommendation(start_cluster: StartCluster, tmp_path: Path) -> None:

@@ -110,8 +110,8 @@ def test_a_hot_segment_was_split_and_a_cold_pair_merged_between_two_snapshots(gr
         (BEFORE, ground.changed.before, before),
         (AFTER, ground.changed.after, after),
     ):
-        export_snapshot(ground.recorded, snapshot, ground.shell.root / archive)
-        lines = raw_snapshot(ground.recorded, snapshot).lines["segments"]
+        export_snapshot(snapshot, ground.shell.root / archive)
+        lines = raw_snapshot(snapshot).lines["segments"]
         expected = {
             f"{topic.replace('topic://', 'segment://')}/{descriptor}"
             for topic, segments in active.items()

@@ -81,7 +81,7 @@ def test_the_leaders_view_is_what_the_brokers_told_it(
     assert load.keys() == top.keys() == set(cluster.broker_ids)
     assert all(before[bundle] == broker for broker, bundles in top.items() for bundle in bundles)
 
-    state = cluster_state(Root(str(tmp_path), "live"), manifest["snapshot"], "published")
+    state = cluster_state(Root(str(tmp_path), "live").snapshot(manifest["snapshot"]), "published")
     published = state.published_load
     assert published is not None
     assert published.weighted_max_ema.tolist() == [load[broker]["weightedMaxEMA"] for broker in state.brokers.ids]

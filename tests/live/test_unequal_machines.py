@@ -80,9 +80,9 @@ def test_the_usage_after_a_plan_is_in_the_range_that_it_predicted(
         wait_until_settled(cluster.admin, cluster.machines)
         judge(spark, cluster, root)
         snapshots.append(root.resolve(LATEST))
-        actual = usage_of(root, snapshots[-1])
+        actual = usage_of(snapshots[-1])
         unloads = tuple(Unload(full_name(step), step["source"], step["destination"]) for step in done.unloads)
-        cycles.append(Cycle(at_ms, *snapshots[-2:], unloads, said=goal))
+        cycles.append(Cycle(at_ms, *map(str, snapshots[-2:]), unloads, said=goal))
         figures = figures_of(Prediction.model_validate(done.plan["predicted"]), actual)
         print("\n".join((" ".join(goal), HEAD, *(figure.row() for figure in figures))), flush=True)
         found += figures
@@ -92,7 +92,7 @@ def test_the_usage_after_a_plan_is_in_the_range_that_it_predicted(
             busiest = max(usage for broker, usage in actual.items() if broker != smaller)
             print(f"drained, the busiest is at {busiest:.1%}; scale: at least {less['lowest_ratio']:.1%}")
             assert busiest >= less["lowest_ratio"] - DEFAULT_RATIO
-    raw = {snapshot: raw_snapshot(root, snapshot) for snapshot in snapshots}
+    raw = {snapshot.id: raw_snapshot(snapshot) for snapshot in snapshots}
     options = cluster.options
     recording = Recording(options.release, options.load_manager, "", options.settings, tuple(cycles), raw)
     recording.write(tmp_path / f"{UNEQUAL}.json.zst")
@@ -102,8 +102,8 @@ def test_the_usage_after_a_plan_is_in_the_range_that_it_predicted(
 def judge(spark: SparkSession, cluster: LiveCluster, root: Root) -> None:
     """Capture, normalize and validate, in this process."""
     snapshot = take_snapshot(cluster, root)
-    normalize(spark, root, snapshot)
-    assert validate(spark, root, snapshot).success
+    normalize(spark, snapshot)
+    assert validate(spark, snapshot).success
 
 
 def figures_of(predicted: Prediction, actual: Mapping[str, float]) -> list[Figure]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from captures import Silence, Snapshot, everything_in
+from captures import Captured, Silence, everything_in
 from harness.cluster import ClusterOptions, LiveCluster
 from live.starting import StartCluster
 from pulsar_advisor.admin.options import capture_options
@@ -28,7 +28,7 @@ MOVE_LIMIT_S = 60
 CLIENT_SECRET = "planted-secret-7f3a"
 
 
-def owners(snapshot: Snapshot) -> set[tuple[str, str]]:
+def owners(snapshot: Captured) -> set[tuple[str, str]]:
     """(bundle, broker) of users' bundles at the end, by whatever source there is."""
     return {
         (line["bundle"], line["broker"])
@@ -68,9 +68,9 @@ def test_three_ways_in_lead_to_the_same_cluster(used: LiveCluster, tmp_path: Pat
         "rest": capture_options(admin=admin),
         "zookeeper": capture_options(zookeeper=used.zookeeper),
     }
-    taken = {name: Snapshot(Root(str(tmp_path / name), "live"), options) for name, options in ways.items()}
+    taken = {name: Captured(Root(str(tmp_path / name), "live"), options) for name, options in ways.items()}
 
-    def said(snapshot: Snapshot) -> dict[str, Any]:
+    def said(snapshot: Captured) -> dict[str, Any]:
         return {
             "what": [snapshot.manifest[key] for key in ("identity", "load_manager", "pulsar_version", "leader")],
             "owners": owners(snapshot),
@@ -109,7 +109,7 @@ def test_tokens_of_an_oauth2_issuer_open_real_brokers(start_cluster: StartCluste
         options = capture_options(
             admin={"admin_urls": tuple(cluster.admin_urls), "oauth2": oauth2}, zookeeper=cluster.zookeeper
         )
-        snapshot = Snapshot(root, options)
+        snapshot = Captured(root, options)
         asked = len([request for request, _ in issuer.log if request.path == "/token"])
     assert snapshot.manifest["missing"] == []
     assert asked >= sum(read["requests"] for read in snapshot.manifest["reads"] if read["status"] is not None)
@@ -147,7 +147,7 @@ class MoveMidway(Silence):
 def test_a_second_pass_finds_a_moved_bundle_once_and_at_its_new_owner(used: LiveCluster, root: Root) -> None:
     options = capture_options(admin={"admin_urls": tuple(used.admin_urls)}, zookeeper=used.zookeeper, second_pass=True)
     move = MoveMidway(used)
-    snapshot = Snapshot(root, options, move)
+    snapshot = Captured(root, options, move)
     assert move.bundle in snapshot.manifest["moved_bundles"]
     assert move.brokers <= set(snapshot.manifest["read_again"])
     ((_, owner),) = [pair for pair in owners(snapshot) if pair[0] == move.bundle and pair[1] in move.brokers]

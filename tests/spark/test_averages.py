@@ -14,7 +14,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.stages.normalize import run as normalize
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables.averages import average, sample, with_samples
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.state import cluster_state
@@ -48,12 +48,12 @@ def tables(spark: SparkSession, folder: Path, *snapshots: RawSnapshot) -> dict[s
     root = Root(str(folder), "test")
     for raw in snapshots:
         snapshot = raw.write(root)
-        normalize(spark, root, snapshot)
-    return row_of(root, snapshot)
+        normalize(spark, snapshot)
+    return row_of(snapshot)
 
 
-def row_of(root: Root, snapshot: str, bundle: str = BUSY) -> dict[str, Any]:
-    rows = read_table(root, snapshot, "bundles", "published")
+def row_of(snapshot: Snapshot, bundle: str = BUSY) -> dict[str, Any]:
+    rows = read_table(snapshot, "bundles", "published")
     (row,) = rows.filter(pc.field("bundle") == bundle).to_pylist()
     found: dict[str, Any] = row
     return found
@@ -143,11 +143,10 @@ class Replaced:
     """A snapshot whose busy broker wrote its newest report after those of the others."""
 
     raw: RawSnapshot
-    root: Root
-    snapshot: str
+    snapshot: Snapshot
 
     def row(self, bundle: str = BUSY) -> dict[str, Any]:
-        return row_of(self.root, self.snapshot, bundle)
+        return row_of(self.snapshot, bundle)
 
 
 IMPOSSIBLE = {"shop/orders/0x00000000_0x20000000": (-10, 0), "shop/orders/0x40000000_0x60000000": (2**63 - 1, 10)}
@@ -160,10 +159,9 @@ def replaced(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
     for line in raw.lines["bundle_data"]:
         if line["bundle"] in IMPOSSIBLE:
             line["document"]["shortTermData"]["numSamples"] = IMPOSSIBLE[line["bundle"]][0]
-    root = Root(str(tmp_path_factory.mktemp("replaced")), "test")
-    snapshot = raw.write(root)
-    normalize(spark, root, snapshot)
-    return Replaced(raw, root, snapshot)
+    snapshot = raw.write(Root(str(tmp_path_factory.mktemp("replaced")), "test"))
+    normalize(spark, snapshot)
+    return Replaced(raw, snapshot)
 
 
 @pytest.mark.slow
@@ -268,9 +266,8 @@ def test_a_number_of_samples_that_can_not_be_counts_as_the_nearest(bundle: str, 
 @pytest.mark.full
 def test_both_views_have_the_leaders_averages(spark: SparkSession, tmp_path: Path) -> None:
     raw = cluster(hot=200, warm=100, cold=50)
-    root = Root(str(tmp_path), "test")
-    snapshot = raw.write(root)
-    normalize(spark, root, snapshot)
-    fresh, published = (cluster_state(root, snapshot, view).bundles for view in ("fresh", "published"))
+    snapshot = raw.write(Root(str(tmp_path), "test"))
+    normalize(spark, snapshot)
+    fresh, published = (cluster_state(snapshot, view).bundles for view in ("fresh", "published"))
     assert (fresh.short_term == published.short_term).all()
     assert fresh.folded_samples.max() == 3

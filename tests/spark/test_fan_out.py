@@ -48,12 +48,11 @@ def test_each_computation_gets_a_task_of_its_own_where_there_are_partitions_enou
 
 @pytest.mark.full
 def test_executors_read_the_cluster_state_themselves(partitioned: SparkSession, tmp_path: Path) -> None:
-    root = Root(str(tmp_path), "test")
-    snapshot = skewed_modular_cluster().write(root)
-    normalize(partitioned, root, snapshot)
+    snapshot = skewed_modular_cluster().write(Root(str(tmp_path), "test"))
+    normalize(partitioned, snapshot)
 
     def busiest(payload: Any) -> str:
-        state = cluster_state(Root(payload["root"], "test"), payload["snapshot"], payload["view"])
+        state = cluster_state(Root(payload["root"], "test").snapshot(payload["snapshot"]), payload["view"])
         return state.brokers.ids[int(state.brokers.usage[:, 0].argmax())]
 
     tasks = {view: {"root": str(tmp_path), "snapshot": snapshot, "view": view} for view in ("fresh", "published")}

@@ -52,7 +52,7 @@ def test_tasks_write_what_one_process_writes(spark: SparkSession, tmp_path: Path
 
 def test_a_day_that_can_not_be_folded_keeps_no_other_from_it(spark: SparkSession, tmp_path: Path) -> None:
     eu, us = roots(tmp_path)
-    (damaged,) = eu.folder("tables/bundles", f"{DAYS[0]}T000000Z").iterdir()
+    (damaged,) = eu.snapshot(f"{DAYS[0]}T000000Z").folder("tables/bundles").iterdir()
     damaged.write_bytes(b"rotten")
     folded = fold_all(spark, [eu, us], DAYS[2])
     assert [day.exit_code for day in folded] == [1, 0, 0, 0]

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from upath import UPath
 
 from harness.ports import free_port
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import RESULT, Root, Snapshot
 from pulsar_advisor.tables.schemas import CHECKS, TABLES
 from snapshots import skewed_modular_cluster
 
@@ -26,11 +27,10 @@ FOUND = {"normalize": "has ", "validate": "may be used: "}
 def test_each_job_ends_well_once_its_result_file_is_written_and_logs_what_it_found(
     jobs: list[str], tmp_path: Path
 ) -> None:
-    root = Root(str(tmp_path), "test")
-    snapshot = skewed_modular_cluster().write(root)
-    logged = run_jobs(jobs, root, snapshot)
+    snapshot = skewed_modular_cluster().write(Root(str(tmp_path), "test"))
+    logged = run_jobs(jobs, snapshot)
     for job in jobs:
-        assert (root.folder(RESULTS[job], snapshot) / RESULT).exists()
+        assert (snapshot.folder(RESULTS[job]) / RESULT).exists()
         assert logged[job][-1].startswith(f"{job}: snapshot {snapshot} {FOUND[job]}")
 
 
@@ -38,10 +38,9 @@ def test_each_job_ends_well_once_its_result_file_is_written_and_logs_what_it_fou
 def test_one_application_for_tables_and_checks_writes_what_two_write(tmp_path: Path) -> None:
     written = []
     for jobs in (["normalize", "validate"], ["snapshot"]):
-        root = Root(str(tmp_path / jobs[0]), "test")
-        snapshot = skewed_modular_cluster().write(root)
-        run_jobs(jobs, root, snapshot)
-        written.append(content(root, snapshot))
+        snapshot = skewed_modular_cluster().write(Root(str(tmp_path / jobs[0]), "test"))
+        run_jobs(jobs, snapshot)
+        written.append(content(snapshot))
     assert written[0] == written[1]
 
 
@@ -49,12 +48,11 @@ def test_one_application_for_tables_and_checks_writes_what_two_write(tmp_path: P
 def test_a_connect_server_writes_what_an_application_writes(connect_server: str, tmp_path: Path) -> None:
     written = []
     for place, options in (("classic", ()), ("connect", ("--remote", connect_server))):
-        root = Root(str(tmp_path / place), "test")
-        snapshot = skewed_modular_cluster().write(root)
-        run_jobs(["snapshot", "recommend"], root, snapshot, *options)
-        plans = sorted(file.name for file in _files(root, "plans", snapshot))
+        snapshot = skewed_modular_cluster().write(Root(str(tmp_path / place), "test"))
+        run_jobs(["snapshot", "recommend"], snapshot, *options)
+        plans = sorted(file.name for file in _files(snapshot.folder("plans")))
         assert len(plans) > 1
-        written.append((content(root, snapshot), plans))
+        written.append((content(snapshot), plans))
     assert written[0] == written[1]
 
 
@@ -78,31 +76,30 @@ def listens(port: int) -> bool:
         return attempt.connect_ex(("127.0.0.1", port)) == 0
 
 
-def run_jobs(jobs: Sequence[str], root: Root, snapshot: str, *options: str) -> dict[str, list[str]]:
+def run_jobs(jobs: Sequence[str], snapshot: Snapshot, *options: str) -> dict[str, list[str]]:
     """The lines that each job logged itself."""
     logged = {}
     for job in jobs:
-        command = [sys.executable, str(JOBS / f"{job}.py"), "--root", root.url, "--cluster", "test"]
-        command += ["--snapshot", snapshot, *(options or ("--master", "local[2]"))]
+        command = [sys.executable, str(JOBS / f"{job}.py"), "--root", snapshot.root.url, "--cluster", "test"]
+        command += ["--snapshot", snapshot.id, *(options or ("--master", "local[2]"))]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
         logged[job] = [line for line in done.stderr.splitlines() if line.startswith(f"{job}: ")]
     return logged
 
 
-def content(root: Root, snapshot: str) -> dict[str, list[object]]:
+def content(snapshot: Snapshot) -> dict[str, list[object]]:
     """The rows of all tables in their order, with the tables' schemas, and the bytes of both results.
 
     Parquet's writer lists a column's encodings in an order that depends on the process, so its bytes vary.
     """
     stages = [f"tables/{table.name}" for table in (*TABLES, CHECKS)] + list(RESULTS.values())
-    return {stage: [_read(file) for file in _files(root, stage, snapshot)] for stage in stages}
+    return {stage: [_read(file) for file in _files(snapshot.folder(stage))] for stage in stages}
 
 
-def _files(root: Root, stage: str, snapshot: str) -> list[Path]:
+def _files(folder: UPath) -> list[Path]:
     """Spark begins the name of a table's file with its number, and ends it at random."""
-    folder = Path(str(root.folder(stage, snapshot)))
-    return sorted(file for file in folder.iterdir() if not file.name.startswith((".", "_")))
+    return sorted(file for file in Path(str(folder)).iterdir() if not file.name.startswith((".", "_")))
 
 
 def _read(file: Path) -> object:

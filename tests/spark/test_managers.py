@@ -22,7 +22,7 @@ from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.files import sha256_hex
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.state import cluster_state
 
@@ -41,22 +41,22 @@ class Recorded:
 
     @property
     def state(self) -> ClusterState:
-        return cluster_state(self.root, SNAPSHOT)
+        return cluster_state(self.root.snapshot(SNAPSHOT))
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = read_table(self.root, SNAPSHOT, table).to_pylist()
+        rows: list[dict[str, Any]] = read_table(self.root.snapshot(SNAPSHOT), table).to_pylist()
         return rows
 
     def lines(self, surface: str) -> list[dict[str, Any]]:
-        return lines_of(self.root, SNAPSHOT, surface)
+        return lines_of(self.root.snapshot(SNAPSHOT), surface)
 
 
 def recorded(spark: SparkSession, folder: Path, name: str) -> Recorded:
     root = Root(str(folder), name)
     with tarfile.open(RECORDED / f"{name}-4.0.8.tar") as archive:
-        archive.extractall(Path(str(root.folder("raw", SNAPSHOT))), filter="data")
-    normalize(spark, root, SNAPSHOT)
-    return Recorded(root, validate(spark, root, SNAPSHOT))
+        archive.extractall(Path(str(root.snapshot(SNAPSHOT).folder("raw"))), filter="data")
+    normalize(spark, root.snapshot(SNAPSHOT))
+    return Recorded(root, validate(spark, root.snapshot(SNAPSHOT)))
 
 
 @pytest.fixture(scope="module")
@@ -137,16 +137,16 @@ def test_extensible_owners_are_those_that_say_so(extensible: Recorded) -> None:
 
 def test_extensible_brokers_publish_no_view_of_the_leader(extensible: Recorded) -> None:
     with pytest.raises(DataNotFit, match="no view 'published': Extensible brokers write no load"):
-        cluster_state(extensible.root, SNAPSHOT, "published")
+        cluster_state(extensible.root.snapshot(SNAPSHOT), "published")
 
 
 TOP = ("retail/payments/0x40000000_0x80000000", "retail/orders/0x00000000_0x40000000")
 """Two bundles of the recording that its first broker owns."""
 
 
-def with_messages(root: Root, snapshot: str, started_later_ms: int, surfaces: dict[str, list[dict[str, Any]]]) -> None:
+def with_messages(snapshot: Snapshot, started_later_ms: int, surfaces: dict[str, list[dict[str, Any]]]) -> None:
     """The Extensible recording as a snapshot of this id, with messages from the system topics."""
-    raw = Path(str(root.folder("raw", snapshot)))
+    raw = Path(str(snapshot.folder("raw")))
     with tarfile.open(RECORDED / "extensible-4.0.8.tar") as archive:
         archive.extractall(raw, filter="data")
     manifest = msgspec.json.decode((raw / MANIFEST).read_bytes())
@@ -203,13 +203,13 @@ def listened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
             {"source": "topic", "bundle": TOP[1], "document": {**TRANSFERRED, "sourceBroker": second}},
         ],
     }
-    with_messages(root, SNAPSHOT, 0, surfaces)
-    normalize(spark, root, SNAPSHOT)
+    with_messages(root.snapshot(SNAPSHOT), 0, surfaces)
+    normalize(spark, root.snapshot(SNAPSHOT))
     return Recorded(root, documents.validation())
 
 
 def test_what_an_extensible_broker_told_is_the_leaders_view_of_it(listened: Recorded) -> None:
-    fresh, published = listened.state, cluster_state(listened.root, SNAPSHOT, "published")
+    fresh, published = listened.state, cluster_state(listened.root.snapshot(SNAPSHOT), "published")
     load = published.published_load
     assert load is not None
     assert (load.weighted_max_ema[0], load.msg_throughput_ema[0]) == (0.42, 5e5)
@@ -257,7 +257,7 @@ def test_simple_throughput_is_summed_over_bundles_as_the_reports_own_repeats_mes
 
 @pytest.mark.parametrize(("view", "source"), [("fresh", "rest"), ("published", "zookeeper")])
 def test_both_views_of_simple_brokers_are_their_reports(simple: Recorded, view: Any, source: str) -> None:
-    state = cluster_state(simple.root, SNAPSHOT, view)
+    state = cluster_state(simple.root.snapshot(SNAPSHOT), view)
     reports = {line["broker"]: line["document"] for line in simple.lines("load_reports") if line["source"] == source}
     for row, broker in enumerate(state.brokers.ids):
         usage = reports[broker]["systemResourceUsage"]
@@ -283,13 +283,13 @@ def test_a_silent_broker_has_the_load_it_published_before_if_it_is_about_the_sam
     heard = {"readAt": 1, "publishedAt": 1}
     of_second = {"broker": second, **heard, "document": {**load(1), "msgRateIn": 1e6}}
     of_first = {"broker": first, **heard, "document": load(0)}
-    with_messages(root, SNAPSHOT, 0, {"broker_load_data": [of_first, of_second]})
+    with_messages(root.snapshot(SNAPSHOT), 0, {"broker_load_data": [of_first, of_second]})
     later = "20261121T120100Z"
     third = {"broker": recorded_brokers()[2], **heard, "document": LOAD}
-    with_messages(root, later, 60_000, {"broker_load_data": [third]})
+    with_messages(root.snapshot(later), 60_000, {"broker_load_data": [third]})
     for snapshot in (SNAPSHOT, later):
-        normalize(spark, root, snapshot)
-    rows = {row["broker"]: row for row in read_table(root, later, "brokers", "published").to_pylist()}
+        normalize(spark, root.snapshot(snapshot))
+    rows = {row["broker"]: row for row in read_table(root.snapshot(later), "brokers", "published").to_pylist()}
     # The first one would have published a change; the second one's load has changed since, so it did, unheard.
     assert (rows[first]["report_source"], rows[first]["weighted_max_ema_ratio"]) == ("broker_load_data", 0.42)
     assert rows[second]["report_source"] == "metrics"

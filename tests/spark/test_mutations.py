@@ -16,7 +16,7 @@ from pulsar_advisor.quality.checks import checks
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.report import drift_since_the_last_good_snapshot
 from pulsar_advisor.stages.validate import run as validate
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from spark.mutations import (
     CORRUPTIONS,
     FROZEN,
@@ -37,8 +37,7 @@ pytestmark = pytest.mark.spark
 class Judged:
     """A round after validation: what each corruption must be named by, and the checks that fail."""
 
-    root: Root
-    snapshot: str
+    snapshot: Snapshot
     victims: Mapping[str, str]
     failing: Mapping[str, CheckResult]
 
@@ -50,12 +49,12 @@ Judge = Callable[[str], Judged]
 def judge(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judge:
     """Judges a round, each only once; the frozen one after the capture it repeats."""
 
-    def validated(root: Root, capture: Capture) -> tuple[str, dict[str, CheckResult]]:
+    def validated(root: Root, capture: Capture) -> tuple[Snapshot, dict[str, CheckResult]]:
         snapshot = capture.raw.write(root)
-        normalize(spark, root, snapshot)
+        normalize(spark, snapshot)
         for table, damage in capture.table_damages:
-            damage(Path(str(root.folder(f"tables/{table}", snapshot))))
-        results = validate(spark, root, snapshot).results
+            damage(Path(str(snapshot.folder(f"tables/{table}"))))
+        results = validate(spark, snapshot).results
         return snapshot, {one.check: one for one in results if not one.success}
 
     @cache
@@ -65,7 +64,7 @@ def judge(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judg
             validated(root, clean_capture(RECORDED))
         capture, victims = corrupted(name)
         snapshot, failing = validated(root, capture)
-        return Judged(root, snapshot, victims, failing)
+        return Judged(snapshot, victims, failing)
 
     return round_
 
@@ -104,7 +103,7 @@ def test_every_check_could_be_evaluated(name: str, judge: Judge) -> None:
 @pytest.mark.full
 def test_the_report_names_checks_that_started_to_fail_since_the_last_good_snapshot(judge: Judge) -> None:
     judged = judge(FROZEN)
-    sentences = drift_since_the_last_good_snapshot(judged.root, judged.snapshot)
+    sentences = drift_since_the_last_good_snapshot(judged.snapshot)
     assert sentences is not None
     assert any(sentence.startswith("Check brokers.figures_moved (warning) fails for ") for sentence in sentences)
     assert all(sentence.startswith("Check ") for sentence in sentences), "nothing but the figures' age has changed"
@@ -112,10 +111,9 @@ def test_the_report_names_checks_that_started_to_fail_since_the_last_good_snapsh
 
 @pytest.mark.full
 def test_the_synthetic_capture_raises_nothing_before_it_is_corrupted(spark: SparkSession, tmp_path: Path) -> None:
-    root = Root(str(tmp_path), "test")
-    snapshot = clean_capture(SYNTHETIC).raw.write(root)
-    normalize(spark, root, snapshot)
-    assert [one.check for one in validate(spark, root, snapshot).results if not one.success] == []
+    snapshot = clean_capture(SYNTHETIC).raw.write(Root(str(tmp_path), "test"))
+    normalize(spark, snapshot)
+    assert [one.check for one in validate(spark, snapshot).results if not one.success] == []
 
 
 def test_every_check_catches_a_corruption() -> None:

@@ -41,12 +41,11 @@ class Normalized:
 
     def __init__(self, spark: SparkSession, folder: Path, raw: RawSnapshot) -> None:
         self.raw = raw
-        self.root = Root(str(folder), "test")
-        self.snapshot = raw.write(self.root)
-        self.result = normalize(spark, self.root, self.snapshot)
+        self.snapshot = raw.write(Root(str(folder), "test"))
+        self.result = normalize(spark, self.snapshot)
 
     def rows(self, table: str, **wanted: Any) -> list[dict[str, Any]]:
-        rows = read_table(self.root, self.snapshot, table)
+        rows = read_table(self.snapshot, table)
         for column, value in wanted.items():
             rows = rows.filter(pc.field(column) == value)
         found: list[dict[str, Any]] = rows.to_pylist()
@@ -64,7 +63,7 @@ def clean(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Norm
 
 @pytest.fixture(scope="module")
 def state(clean: Normalized) -> ClusterState:
-    return cluster_state(clean.root, clean.snapshot)
+    return cluster_state(clean.snapshot)
 
 
 def bundle_index(state: ClusterState, name: str) -> int:
@@ -76,7 +75,7 @@ def test_every_column_that_is_declared_as_never_null_has_no_nulls(clean: Normali
         f"{table.name}.{column.name}"
         for table in TABLES
         for column in table.columns
-        if not column.nullable and read_table(clean.root, clean.snapshot, table.name)[column.name].null_count
+        if not column.nullable and read_table(clean.snapshot, table.name)[column.name].null_count
     }
     assert nulls == set()
 
@@ -89,7 +88,7 @@ def test_keys_are_unique(clean: Normalized, table: Any) -> None:
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_comments_are_in_the_files(clean: Normalized, table: Table) -> None:
-    schema = read_table(clean.root, clean.snapshot, table.name).schema
+    schema = read_table(clean.snapshot, table.name).schema
     spark_schema = json.loads(schema.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
     comments = {field["name"]: field["metadata"].get("comment") for field in spark_schema["fields"]}
     assert comments == {column.name: column.comment for column in table.columns}
@@ -108,7 +107,7 @@ def test_the_state_says_what_the_reports_say(clean: Normalized, state: ClusterSt
 
 
 def test_the_published_view_has_zookeepers_figures(clean: Normalized) -> None:
-    published = cluster_state(clean.root, clean.snapshot, "published")
+    published = cluster_state(clean.snapshot, "published")
     report = clean.raw.broker_report(published.brokers.ids[0], "zookeeper")
     assert published.brokers.traffic[0].tolist() == [report[figure] for figure in FIGURES]
     assert published.brokers.report_updated_at_ms[0] == report["lastUpdate"]
@@ -161,7 +160,7 @@ def test_bundles_are_the_sums_of_their_topics_with_segments_of_all_depths(
 ) -> None:
     normalized, segments = scalable
     assert {(one.end - one.start + 1).bit_length() for one in segments} == set(range(1, 18))
-    state = cluster_state(normalized.root, normalized.snapshot)
+    state = cluster_state(normalized.snapshot)
     topics, bundles = state.topics, state.bundles
     held = topics.loaded & (topics.bundle != NO_ROW)
     assert (topics.bundle[topics.segments.row] != NO_ROW).all()
@@ -205,54 +204,51 @@ def test_a_heartbeat_namespace_has_one_bundle_with_the_full_range(clean: Normali
 
 
 def test_settings_come_from_the_leader(clean: Normalized) -> None:
-    version, runtime, dynamic = settings_inputs(clean.root, clean.snapshot)
+    version, runtime, dynamic = settings_inputs(clean.snapshot)
     assert (version, dynamic) == ("4.0.8", {})
     assert runtime["loadBalancerBrokerOverloadedThresholdPercentage"] == "85"
 
 
 def test_a_second_run_leaves_the_tables_as_they_are(spark: SparkSession, clean: Normalized) -> None:
-    path = clean.root.folder("tables/result", clean.snapshot) / RESULT
+    path = clean.snapshot.folder("tables/result") / RESULT
     before = path.stat().st_mtime_ns
-    assert normalize(spark, clean.root, clean.snapshot) == clean.result
+    assert normalize(spark, clean.snapshot) == clean.result
     assert path.stat().st_mtime_ns == before
 
 
 def test_tables_of_another_manifest_are_not_taken_for_these(spark: SparkSession, tmp_path: Path) -> None:
-    root = Root(str(tmp_path), "test")
-    snapshot = skewed_modular_cluster().write(root)
-    result = root.folder("tables/result", snapshot) / RESULT
+    snapshot = skewed_modular_cluster().write(Root(str(tmp_path), "test"))
+    result = snapshot.folder("tables/result") / RESULT
     write_file(result, documents.tables_result().content())
     with pytest.raises(StorageError, match="made from another manifest"):
-        normalize(spark, root, snapshot)
+        normalize(spark, snapshot)
 
 
 def test_a_manifest_that_counts_other_lines_than_there_are_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    root = Root(str(tmp_path), "test")
-    snapshot = skewed_modular_cluster().write(root)
-    path = root.folder("raw", snapshot) / MANIFEST
+    snapshot = skewed_modular_cluster().write(Root(str(tmp_path), "test"))
+    path = snapshot.folder("raw") / MANIFEST
     manifest = json.loads(path.read_text())
     next(file for file in manifest["files"] if file["path"] == "topic_names.jsonl.zst")["rows"] += 1
     path.write_text(json.dumps(manifest))
     with pytest.raises(DataNotFit, match=r"topic_names.jsonl.zst has \d+ lines, its manifest says"):
-        normalize(spark, root, snapshot)
-    assert not (root.folder("tables/result", snapshot) / RESULT).exists()
+        normalize(spark, snapshot)
+    assert not (snapshot.folder("tables/result") / RESULT).exists()
 
 
 @pytest.mark.full
 def test_of_two_at_once_the_second_is_refused_and_the_next_replaces_what_a_killed_one_left(
     spark: SparkSession, clean: Normalized, tmp_path: Path
 ) -> None:
-    root = Root(str(tmp_path), "test")
-    snapshot = skewed_modular_cluster().write(root)
-    result = root.folder("tables/result", snapshot)
-    with held(result, snapshot, "the tables are being made"), pytest.raises(Refused, match="by another process"):
-        normalize(spark, root, snapshot)
-    assert not root.folder("tables/topics", snapshot).exists()
-    half = root.folder("tables/topics", snapshot) / "_temporary" / "0"
+    snapshot = skewed_modular_cluster().write(Root(str(tmp_path), "test"))
+    result = snapshot.folder("tables/result")
+    with held(result, snapshot.id, "the tables are being made"), pytest.raises(Refused, match="by another process"):
+        normalize(spark, snapshot)
+    assert not snapshot.folder("tables/topics").exists()
+    half = snapshot.folder("tables/topics") / "_temporary" / "0"
     half.mkdir(parents=True)
-    topics = next(Path(str(clean.root.folder("tables/topics", clean.snapshot))).glob("*.parquet"))
+    topics = next(Path(str(clean.snapshot.folder("tables/topics"))).glob("*.parquet"))
     (half.parent.parent / "part-of-a-killed-one.parquet").write_bytes(topics.read_bytes())
-    assert normalize(spark, root, snapshot) == clean.result
+    assert normalize(spark, snapshot) == clean.result
     assert not half.exists()
     assert [path.name for path in result.iterdir()] == [RESULT]
 
@@ -350,7 +346,7 @@ def test_figures_without_a_range_are_kept_beside_the_ranges(damaged: Normalized)
     parent, child = damaged.bundle(SPLIT_PARENT), damaged.bundle(SPLIT_CHILD)
     assert (parent["in_boundaries"], parent["reported"]) == (False, True)
     assert (child["in_boundaries"], child["reported"]) == (True, False)
-    state = cluster_state(damaged.root, damaged.snapshot)
+    state = cluster_state(damaged.snapshot)
     ranges = {state.bundle_name(bundle) for bundle in state.topics.bundle if bundle != NO_ROW}
     assert SPLIT_CHILD in ranges
     assert SPLIT_PARENT not in ranges
@@ -378,7 +374,7 @@ def test_a_bundle_acquired_because_a_broker_started_was_not_unloaded(damaged: No
 def test_a_namespace_being_deleted_has_no_bundles(damaged: Normalized) -> None:
     assert damaged.rows("namespaces", namespace="shop/gone")[0]["deleted"]
     assert damaged.rows("bundles", namespace="shop/gone") == []
-    assert "shop/gone" not in cluster_state(damaged.root, damaged.snapshot).namespaces.names
+    assert "shop/gone" not in cluster_state(damaged.snapshot).namespaces.names
 
 
 def test_what_cannot_be_read_is_a_problem_and_costs_nothing_else(damaged: Normalized) -> None:
@@ -418,20 +414,20 @@ def test_every_line_is_a_row_or_a_problem(damaged: Normalized) -> None:
 
 
 def test_a_number_that_is_none_arrives_as_such(damaged: Normalized) -> None:
-    state = cluster_state(damaged.root, damaged.snapshot)
+    state = cluster_state(damaged.snapshot)
     assert np.isnan(state.brokers.usage[2, 0])
 
 
 def test_the_manifest_decides_who_is_complete_and_whether_topics_are_known(damaged: Normalized) -> None:
-    state = cluster_state(damaged.root, damaged.snapshot)
-    rows = read_table(damaged.root, damaged.snapshot, "brokers", state.view).sort_by("broker")
+    state = cluster_state(damaged.snapshot)
+    rows = read_table(damaged.snapshot, "brokers", state.view).sort_by("broker")
     assert rows["complete"].to_pylist() == [True, False, True]
     assert state.brokers.complete.all()  # a check doubts the second one: what it reported is taken as it is
     assert "topic_names" in state.missing
 
 
 def test_policies_keep_the_order_in_which_pulsar_gave_them(damaged: Normalized) -> None:
-    state = cluster_state(damaged.root, damaged.snapshot)
+    state = cluster_state(damaged.snapshot)
     assert [(policy.name, policy.min_limit, policy.usage_threshold) for policy in state.isolation_policies] == [
         ("zebra", 1, 80),
         ("aardvark", 1, 80),
@@ -447,23 +443,23 @@ def admin_api_only(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.full
 def test_without_zookeeper_there_is_the_fresh_view_only(admin_api_only: Normalized) -> None:
-    state = cluster_state(admin_api_only.root, admin_api_only.snapshot)
+    state = cluster_state(admin_api_only.snapshot)
     owned = state.bundles.owner != NO_ROW
     assert owned.sum() == sum(len(admin_api_only.raw.broker_report(broker)["bundles"]) for broker in state.brokers.ids)
     assert {AVERAGES_ORIGINS[origin] for origin in state.bundles.averages_origin[owned]} == {"one_sample"}
     with pytest.raises(DataNotFit, match=r"no view 'published'.*use the fresh view"):
-        cluster_state(admin_api_only.root, admin_api_only.snapshot, "published")
+        cluster_state(admin_api_only.snapshot, "published")
 
 
 @pytest.fixture(scope="module")
 def real(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ClusterState:
-    root = Root(str(tmp_path_factory.mktemp("real")), "sample")
-    folder = Path(str(root.folder("raw", "20261121T110437Z")))
+    snapshot = Root(str(tmp_path_factory.mktemp("real")), "sample").snapshot("20261121T110437Z")
+    folder = Path(str(snapshot.folder("raw")))
     with tarfile.open(REAL_SNAPSHOT) as archive:
         archive.extractall(folder, filter="data")
-    result = normalize(spark, root, "20261121T110437Z")
+    result = normalize(spark, snapshot)
     assert result.problems == 0
-    return cluster_state(root, "20261121T110437Z")
+    return cluster_state(snapshot)
 
 
 @pytest.mark.full
@@ -568,10 +564,8 @@ def test_averages_whose_node_the_leader_deleted_begin_anew(second: SecondOfTwo) 
 
 @pytest.mark.full
 def test_the_result_names_the_snapshot_it_goes_on_from(second: SecondOfTwo) -> None:
-    assert (second.before.result.earlier_snapshot, second.result.earlier_snapshot) == (
-        None,
-        second.before.snapshot,
-    )
+    assert second.before.result.earlier_snapshot is None
+    assert second.result.earlier_snapshot == second.before.snapshot.id
 
 
 @pytest.mark.full

@@ -33,9 +33,9 @@ def seen(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[
     found = {}
     for archive in (BEFORE, AFTER):
         snapshot = import_snapshot(Path(RECORDED, archive), root)
-        normalize(spark, root, snapshot)
-        settings = resolve_settings(*settings_inputs(root, snapshot)).values
-        found[archive] = cluster_state(root, snapshot, "fresh"), settings
+        normalize(spark, snapshot)
+        settings = resolve_settings(*settings_inputs(snapshot)).values
+        found[archive] = cluster_state(snapshot, "fresh"), settings
     return found
 
 

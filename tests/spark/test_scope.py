@@ -33,12 +33,12 @@ class Advised:
 
 def advised(spark: SparkSession, root: Root, capture: Capture, request: Request) -> Advised:
     snapshot = capture.raw.write(root)
-    normalize(spark, root, snapshot)
-    assert validate(spark, root, snapshot).success
-    document = run(lambda: spark, root, snapshot, request)
+    normalize(spark, snapshot)
+    assert validate(spark, snapshot).success
+    document = run(lambda: spark, snapshot, request)
     names = [row.plan for row in document.combinations if row.plan]
-    plans = tuple(read_plan(str(root.folder(PLANS, snapshot) / name)) for name in names)
-    return Advised(document, plans, report_page(root, snapshot))
+    plans = tuple(read_plan(str(snapshot.folder(PLANS) / name)) for name in names)
+    return Advised(document, plans, report_page(snapshot))
 
 
 def hottest_first(capture: Capture) -> list[str]:

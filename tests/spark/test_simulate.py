@@ -21,20 +21,19 @@ MINIMUM = "loadBalancerBundleUnloadMinThroughputThreshold"
 
 
 def test_the_tables_of_a_grid(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
-    root = Root(str(tmp_path_factory.mktemp("simulated")), "test")
-    snapshot = clean_capture(RECORDED).raw.write(root)
-    normalize(spark, root, snapshot)
-    assert validate(spark, root, snapshot).success
+    snapshot = clean_capture(RECORDED).raw.write(Root(str(tmp_path_factory.mktemp("simulated")), "test"))
+    normalize(spark, snapshot)
+    assert validate(spark, snapshot).success
     request = SimulationRequest(
         Request("ThresholdShedder", "configured"), grid=grid([f"{MINIMUM}=0.001,1000"]), cycles=30
     )
-    document = run(lambda: spark, root, snapshot, request)
-    assert (root.folder("simulations/result", snapshot) / RESULT).exists()
+    document = run(lambda: spark, snapshot, request)
+    assert (snapshot.folder("simulations/result") / RESULT).exists()
     acts, rests = sorted(document.scores, key=lambda score: -score.unloads)
     assert (acts.what_if, rests.what_if) == (f"{MINIMUM}=0.001", f"{MINIMUM}=1000")
     assert acts.unloads > rests.unloads == 0
     tables = {
-        table.name: pq.read_table(root.folder(f"simulations/{table.name}", snapshot).path, partitioning=None)
+        table.name: pq.read_table(snapshot.folder(f"simulations/{table.name}").path, partitioning=None)
         for table in SIMULATIONS
     }
     assert tables["scores"].num_rows == 2
@@ -48,17 +47,16 @@ def test_the_tables_of_a_grid(spark: SparkSession, tmp_path_factory: pytest.Temp
 def test_a_bundle_with_too_many_topics_is_split_and_its_children_are_recorded(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    root = Root(str(tmp_path_factory.mktemp("split")), "test")
-    snapshot = clean_capture(RECORDED).raw.write(root)
-    normalize(spark, root, snapshot)
-    assert validate(spark, root, snapshot).success
+    snapshot = clean_capture(RECORDED).raw.write(Root(str(tmp_path_factory.mktemp("split")), "test"))
+    normalize(spark, snapshot)
+    assert validate(spark, snapshot).success
     request = SimulationRequest(
         Request("ThresholdShedder", "configured"),
         what_if={"loadBalancerAutoBundleSplitEnabled": "true", "loadBalancerNamespaceBundleMaxTopics": "2"},
         cycles=2,
     )
-    [score] = run(lambda: spark, root, snapshot, request).scores
-    rows = pq.read_table(root.folder("simulations/splits", snapshot).path, partitioning=None).to_pylist()
+    [score] = run(lambda: spark, snapshot, request).scores
+    rows = pq.read_table(snapshot.folder("simulations/splits").path, partitioning=None).to_pylist()
     assert score.splits > 0
     assert len(rows) == 2 * score.splits
     assert {row["bundle"].rpartition("/")[0] for row in rows} == {row["child"].rpartition("/")[0] for row in rows}

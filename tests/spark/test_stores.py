@@ -47,9 +47,9 @@ def test_both_stores_give_the_same_tables_and_the_same_plan(
     def written(options: CaptureOptions, root: Root) -> dict[str, bytes]:
         """Every file, from the raw snapshot to the plan."""
         snapshot = capture(options, root)
-        normalize(spark, root, snapshot)
-        validate(spark, root, snapshot)
-        recommend(lambda: spark, root, snapshot, drained)
+        normalize(spark, snapshot)
+        validate(spark, snapshot)
+        recommend(lambda: spark, snapshot, drained)
         files = [path for path in Path(root.url).rglob("*") if path.is_file()]
         return {RANDOM_PART.sub("-", str(path.relative_to(root.url))): path.read_bytes() for path in files}
 

@@ -22,7 +22,7 @@ from pulsar_advisor.stages import validate as stage
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import RESULT, Root, Snapshot
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
@@ -39,11 +39,10 @@ BOMB = pa.DictionaryArray.from_arrays(pa.array([0] * 10_000, pa.int32()), pa.arr
 Result = Validation
 
 
-def judged(spark: SparkSession, folder: Path, raw: RawSnapshot) -> tuple[Root, str, Result]:
-    root = Root(str(folder), "test")
-    snapshot = raw.write(root)
-    normalize(spark, root, snapshot)
-    return root, snapshot, validate(spark, root, snapshot)
+def judged(spark: SparkSession, folder: Path, raw: RawSnapshot) -> tuple[Snapshot, Result]:
+    snapshot = raw.write(Root(str(folder), "test"))
+    normalize(spark, snapshot)
+    return snapshot, validate(spark, snapshot)
 
 
 def failing(result: Result) -> dict[str, CheckResult]:
@@ -52,7 +51,7 @@ def failing(result: Result) -> dict[str, CheckResult]:
 
 @pytest.mark.full
 def test_a_clean_cluster_raises_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    _, _, result = judged(spark, tmp_path, skewed_modular_cluster())
+    _, result = judged(spark, tmp_path, skewed_modular_cluster())
     assert failing(result) == {}
     assert result.success
     assert [one.check for one in result.results] == [check.name for check in checks()]
@@ -60,11 +59,11 @@ def test_a_clean_cluster_raises_nothing(spark: SparkSession, tmp_path: Path) -> 
 
 @pytest.mark.full
 def test_a_capture_of_real_brokers_raises_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    root, snapshot = Root(str(tmp_path), "sample"), "20261121T110437Z"
+    snapshot = Root(str(tmp_path), "sample").snapshot("20261121T110437Z")
     with tarfile.open(RECORDED / "modular-4.0.8.tar") as archive:
-        archive.extractall(Path(str(root.folder("raw", snapshot))), filter="data")
-    normalize(spark, root, snapshot)
-    assert failing(validate(spark, root, snapshot)) == {}
+        archive.extractall(Path(str(snapshot.folder("raw"))), filter="data")
+    normalize(spark, snapshot)
+    assert failing(validate(spark, snapshot)) == {}
 
 
 MOVED = "shop/orders/0x00000000_0x20000000"
@@ -76,7 +75,7 @@ BEHIND_THE_CUT = "shop/payments/0x80000000_0xc0000000"
 
 
 @pytest.fixture(scope="module")
-def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Root, str, Result]:
+def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Snapshot, Result]:
     """Every corruption in a place of its own, so that each finding has one cause."""
     raw = skewed_modular_cluster()
     lines = raw.lines
@@ -105,8 +104,8 @@ def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
     return judged(spark, tmp_path_factory.mktemp("damaged"), raw)
 
 
-def test_each_corruption_is_found_by_its_check_and_nothing_else_fails(damaged: tuple[Root, str, Result]) -> None:
-    _, _, result = damaged
+def test_each_corruption_is_found_by_its_check_and_nothing_else_fails(damaged: tuple[Snapshot, Result]) -> None:
+    _, result = damaged
     found = {name: (one.effect, [*one.excluded, *(one.concerned or ())]) for name, one in failing(result).items()}
     assert found == {
         "brokers.report_age": ("doubt", [SECOND]),
@@ -126,10 +125,10 @@ def test_each_corruption_is_found_by_its_check_and_nothing_else_fails(damaged: t
     }
 
 
-def test_findings_that_can_be_confined_do_not_stop_the_line(damaged: tuple[Root, str, Result]) -> None:
-    root, snapshot, result = damaged
+def test_findings_that_can_be_confined_do_not_stop_the_line(damaged: tuple[Snapshot, Result]) -> None:
+    snapshot, result = damaged
     assert result.success
-    state = cluster_state(root, snapshot)
+    state = cluster_state(snapshot)
     assert state.brokers.complete.tolist() == [True, True, False]
     assert state.brokers.doubtful.tolist() == [False, True, True]
     unusable = {state.bundle_name(row) for row in range(len(state.bundles)) if not state.bundles.usable[row]}
@@ -137,8 +136,8 @@ def test_findings_that_can_be_confined_do_not_stop_the_line(damaged: tuple[Root,
     assert not {MOVED, CLAIMED_TWICE} & unusable
 
 
-def test_examples_name_the_row_and_the_value(damaged: tuple[Root, str, Result]) -> None:
-    found = failing(damaged[2])
+def test_examples_name_the_row_and_the_value(damaged: tuple[Snapshot, Result]) -> None:
+    found = failing(damaged[1])
     assert found["bundles.msg_rate_in"].failed_rows == 1
     assert found["bundles.msg_rate_in"].examples == (
         {"namespace": "shop/orders", "bundle": NEGATIVE, "msg_rate_in_per_s": -5.0},
@@ -148,9 +147,9 @@ def test_examples_name_the_row_and_the_value(damaged: tuple[Root, str, Result]) 
     )
 
 
-def test_the_result_is_json_with_finite_numbers_only(damaged: tuple[Root, str, Result]) -> None:
-    root, snapshot, result = damaged
-    written = json.loads((root.folder("validation", snapshot) / RESULT).read_text())
+def test_the_result_is_json_with_finite_numbers_only(damaged: tuple[Snapshot, Result]) -> None:
+    snapshot, result = damaged
+    written = json.loads((snapshot.folder("validation") / RESULT).read_text())
     assert written == json.loads(json.dumps(as_json(result), allow_nan=False))
 
 
@@ -167,7 +166,7 @@ def test_whole_numbers_at_the_ends_of_64_bits_are_judged(spark: SparkSession, tm
     for line in raw.lines["load_reports"]:
         if line["source"] == "zookeeper":
             line["modifiedAt"], line["version"] = least, greatest
-    _, _, result = judged(spark, tmp_path, raw)
+    _, result = judged(spark, tmp_path, raw)
     failed = failing(result)
     assert {check: one.concerned for check, one in failed.items() if check.startswith("brokers.")} == {
         "brokers.report_age": (FIRST,),
@@ -183,7 +182,7 @@ def test_counts_of_topics_whose_sum_exceeds_64_bits_are_judged(spark: SparkSessi
     for name, lines in raw.lines.items():
         for line in lines if name.startswith("topic_stats/") else ():
             line["stats"]["producerCount"] = 2**63 - 1
-    _, _, result = judged(spark, tmp_path, raw)
+    _, result = judged(spark, tmp_path, raw)
     assert failing(result).keys() == {"bundles.counts", "topics.counts"}
 
 
@@ -191,7 +190,7 @@ def test_counts_of_topics_whose_sum_exceeds_64_bits_are_judged(spark: SparkSessi
 def test_totals_without_any_bundle_do_not_add_up(spark: SparkSession, tmp_path: Path) -> None:
     raw = skewed_modular_cluster()
     raw.broker_report(FIRST)["lastStats"] = None
-    _, _, result = judged(spark, tmp_path, raw)
+    _, result = judged(spark, tmp_path, raw)
     rates = ("msg_rate_in", "msg_rate_out", "msg_throughput_in", "msg_throughput_out")
     totals = {check: one.concerned for check, one in failing(result).items() if check.startswith("brokers.")}
     assert totals == dict.fromkeys(("brokers.counts_add_up", *(f"brokers.{rate}_adds_up" for rate in rates)), (FIRST,))
@@ -202,16 +201,16 @@ def test_brokers_in_migration_stop_the_line(spark: SparkSession, tmp_path: Path)
     raw = skewed_modular_cluster()
     extensible = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
     raw.broker_report(FIRST)["loadManagerClassName"] = extensible
-    _, _, result = judged(spark, tmp_path, raw)
+    _, result = judged(spark, tmp_path, raw)
     assert set(failing(result)) == {"brokers.load_manager_agrees", "settings.load_manager_agrees"}
     assert not result.success
 
 
 @pytest.mark.slow
 def test_in_a_large_snapshot_small_tables_have_another_session_and_the_same_results(
-    spark: SparkSession, damaged: tuple[Root, str, Result]
+    spark: SparkSession, damaged: tuple[Snapshot, Result]
 ) -> None:
-    root, snapshot, result = damaged
+    snapshot, result = damaged
     large = spark.newSession()
     for key, value in (
         ("shuffle.partitions", "8"),
@@ -219,16 +218,16 @@ def test_in_a_large_snapshot_small_tables_have_another_session_and_the_same_resu
         ("codegen.factoryMode", "FALLBACK"),
     ):
         large.conf.set(f"spark.sql.{key}", value)
-    made = facts_of(large, root, snapshot)
+    made = facts_of(large, snapshot)
     assert made["topics"]().sparkSession is large
     assert made["brokers"]().sparkSession not in (large, spark)
-    assert validated_again(large, root, snapshot) == result
+    assert validated_again(large, snapshot) == result
 
 
 def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
-    spark: SparkSession, damaged: tuple[Root, str, Result], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, damaged: tuple[Snapshot, Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, snapshot, _ = damaged
+    snapshot, _ = damaged
 
     def without_a_fact(*given: Any) -> dict[str, Callable[[], DataFrame]]:
         made = facts(*given)
@@ -238,7 +237,7 @@ def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
     only = {"namespaces": suites()["namespaces"]}
     monkeypatch.setattr(validate_module, "suites", lambda: only)
     monkeypatch.setattr(validate_module, "_LONGEST", ())
-    result = validated_again(spark, root, snapshot)
+    result = validated_again(spark, snapshot)
     (unknown,) = (one for one in result.results if one.error)
     assert (unknown.check, unknown.severity, unknown.success) == (
         "namespaces.boundaries_counted",
@@ -259,35 +258,35 @@ def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
 )
 def test_foreign_parquet_is_refused_before_spark_reads_it(
     spark: SparkSession,
-    damaged: tuple[Root, str, Result],
+    damaged: tuple[Snapshot, Result],
     tmp_path: Path,
     table: str,
     column: str,
     values: pa.Array | list[object],
     why: str,
 ) -> None:
-    root, snapshot, _ = damaged
-    copied = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test")
-    folder = Path(str(copied.folder(f"tables/{table}", snapshot)))
+    snapshot, _ = damaged
+    copied = Root(str(shutil.copytree(snapshot.root.url, tmp_path / "copied")), "test").snapshot(snapshot.id)
+    folder = Path(str(copied.folder(f"tables/{table}")))
     pq.write_table(pa.table({column: values}), folder / "part-99999.parquet")
     for file in folder.glob("part-0*.parquet"):
         file.unlink()
-    shutil.rmtree(copied.folder("validation", snapshot))
+    shutil.rmtree(copied.folder("validation"))
     with pytest.raises(StorageError, match=rf"table {table} .* release \({folder}/part-99999\.parquet.*{why}"):
-        validate(spark, copied, snapshot)
-    assert not (copied.folder("validation", snapshot) / RESULT).exists()
+        validate(spark, copied)
+    assert not (copied.folder("validation") / RESULT).exists()
 
 
 @pytest.mark.full
 def test_a_table_that_lacks_a_column_fails_its_own_checks_and_no_others(
-    spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
+    spark: SparkSession, damaged: tuple[Snapshot, Result], tmp_path: Path
 ) -> None:
-    root, snapshot, before = damaged
-    copied = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test")
-    for file in Path(str(copied.folder("tables/namespaces", snapshot))).glob("*.parquet"):
+    snapshot, before = damaged
+    copied = Root(str(shutil.copytree(snapshot.root.url, tmp_path / "copied")), "test").snapshot(snapshot.id)
+    for file in Path(str(copied.folder("tables/namespaces"))).glob("*.parquet"):
         rows = pq.read_table(file).drop_columns("deleted")
         pq.write_table(rows.replace_schema_metadata(None), file)  # Spark would believe the columns it noted there
-    result = validated_again(spark, copied, snapshot)
+    result = validated_again(spark, copied)
     unknown = {one.check for one in result.results if one.error}
     assert unknown == {check.name for check in checks() if check.table == "namespaces"}
     assert all("deleted" in one.error for one in result.results if one.error)
@@ -296,26 +295,26 @@ def test_a_table_that_lacks_a_column_fails_its_own_checks_and_no_others(
 
 
 def test_a_table_that_is_gone_or_cut_short_is_named(
-    spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
+    spark: SparkSession, damaged: tuple[Snapshot, Result], tmp_path: Path
 ) -> None:
-    root, snapshot, _ = damaged
-    copied = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test")
-    shutil.rmtree(str(copied.folder("tables/brokers", snapshot)))
+    snapshot, _ = damaged
+    copied = Root(str(shutil.copytree(snapshot.root.url, tmp_path / "copied")), "test").snapshot(snapshot.id)
+    shutil.rmtree(str(copied.folder("tables/brokers")))
     with pytest.raises(
         StorageError, match=r"table brokers .* is .* of another release .*: remove .* and normalize again"
     ):
-        validated_again(spark, copied, snapshot)
+        validated_again(spark, copied)
 
 
 @pytest.mark.parametrize(
     ("table", "column"), [("bundles", "owner"), pytest.param("topics", "hash", marks=pytest.mark.full)]
 )
 def test_rows_that_can_not_be_read_are_named_by_their_table(
-    spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path, table: str, column: str
+    spark: SparkSession, damaged: tuple[Snapshot, Result], tmp_path: Path, table: str, column: str
 ) -> None:
-    root, snapshot, _ = damaged
-    copied = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test")
-    for file in Path(str(copied.folder(f"tables/{table}", snapshot))).glob("*.parquet"):
+    snapshot, _ = damaged
+    copied = Root(str(shutil.copytree(snapshot.root.url, tmp_path / "copied")), "test").snapshot(snapshot.id)
+    for file in Path(str(copied.folder(f"tables/{table}"))).glob("*.parquet"):
         content = bytearray(file.read_bytes())
         chunks = pq.read_metadata(file).row_group(0)
         (chunk,) = (one for n in range(chunks.num_columns) if (one := chunks.column(n)).path_in_schema == column)
@@ -323,54 +322,54 @@ def test_rows_that_can_not_be_read_are_named_by_their_table(
         content[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
         file.write_bytes(content)
     with pytest.raises(StorageError, match=rf"table {table} .* is missing, damaged or of another release"):
-        validated_again(spark, copied, snapshot)
+        validated_again(spark, copied)
 
 
 def test_an_earlier_snapshot_whose_tables_are_gone_is_none(
-    spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
+    spark: SparkSession, damaged: tuple[Snapshot, Result], tmp_path: Path
 ) -> None:
-    root, snapshot, _ = damaged
-    copied, earlier = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test"), "20200101T000000Z"
+    snapshot, _ = damaged
+    copied = Root(str(shutil.copytree(snapshot.root.url, tmp_path / "copied")), "test")
+    newer, earlier = copied.snapshot(snapshot.id), copied.snapshot("20200101T000000Z")
     for folder in ("raw", "tables/result"):
-        shutil.copytree(str(copied.folder(folder, snapshot)), str(copied.folder(folder, earlier)))
-    rows = facts_of(spark, copied, snapshot)["brokers"]()
+        shutil.copytree(str(newer.folder(folder)), str(earlier.folder(folder)))
+    rows = facts_of(spark, newer)["brokers"]()
     assert {row["figures_moved"] for row in rows.collect()} == {None}
 
 
-def facts_of(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[[], DataFrame]]:
+def facts_of(spark: SparkSession, snapshot: Snapshot) -> dict[str, Callable[[], DataFrame]]:
     """What the suites judge of a snapshot, compared with the one before it."""
-    tables, before = SnapshotFrames.of(spark, root, snapshot), next(comparable_before(root, snapshot), None)
+    tables, before = SnapshotFrames.of(spark, snapshot), next(comparable_before(snapshot), None)
     earlier = None if before is None else tables.at(before)
-    return facts(tables, earlier, read_manifest(root, snapshot), settings_inputs(root, snapshot))
+    return facts(tables, earlier, read_manifest(snapshot), settings_inputs(snapshot))
 
 
-def validated_again(spark: SparkSession, root: Root, snapshot: str) -> Result:
+def validated_again(spark: SparkSession, snapshot: Snapshot) -> Result:
     """Judge a snapshot that was judged before, and leave its result as it was."""
-    kept = root.folder("validation", snapshot) / RESULT
+    kept = snapshot.folder("validation") / RESULT
     before = kept.read_bytes()
     kept.unlink()
     try:
-        return validate(spark, root, snapshot)
+        return validate(spark, snapshot)
     finally:
         kept.write_bytes(before)
 
 
-def test_a_second_run_leaves_the_result_as_it_is(spark: SparkSession, damaged: tuple[Root, str, Result]) -> None:
-    root, snapshot, result = damaged
-    assert validate(spark, root, snapshot) == result
+def test_a_second_run_leaves_the_result_as_it_is(spark: SparkSession, damaged: tuple[Snapshot, Result]) -> None:
+    snapshot, result = damaged
+    assert validate(spark, snapshot) == result
 
 
 def test_a_result_of_other_suites_is_not_replaced(
-    spark: SparkSession, damaged: tuple[Root, str, Result], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, damaged: tuple[Snapshot, Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, snapshot, _ = damaged
+    snapshot, _ = damaged
     monkeypatch.setattr(stage, "suites_sha256", lambda: "0" * 64)
     with pytest.raises(StorageError, match="with other checks"):
-        validate(spark, root, snapshot)
+        validate(spark, snapshot)
 
 
 def test_tables_come_first(spark: SparkSession, tmp_path: Path) -> None:
-    root = Root(str(tmp_path), "test")
-    snapshot = skewed_modular_cluster().write(root)
+    snapshot = skewed_modular_cluster().write(Root(str(tmp_path), "test"))
     with pytest.raises(UsageError, match="run `normalize` first"):
-        validate(spark, root, snapshot)
+        validate(spark, snapshot)

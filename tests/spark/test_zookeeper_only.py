@@ -13,7 +13,7 @@ from pulsar_advisor.stages.recommend import run
 from pulsar_advisor.stages.report import report_page
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.plans import read_plan
-from pulsar_advisor.storage.root import PLANS, Root
+from pulsar_advisor.storage.root import PLANS, Root, Snapshot
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.state import cluster_state
 from snapshots import RawSnapshot
@@ -41,34 +41,29 @@ def of_zookeeper_alone() -> RawSnapshot:
 
 
 @pytest.fixture(scope="module")
-def validated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Root, str]:
-    root = Root(str(tmp_path_factory.mktemp("zookeeper")), "test")
-    snapshot = of_zookeeper_alone().write(root)
-    normalize(spark, root, snapshot)
-    result = validate(spark, root, snapshot)
+def validated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    snapshot = of_zookeeper_alone().write(Root(str(tmp_path_factory.mktemp("zookeeper")), "test"))
+    normalize(spark, snapshot)
+    result = validate(spark, snapshot)
     failed = {one.check: one.severity for one in result.results if not one.success}
     assert failed == {
         "bundles.reported_is_loaded": "info",
         "problems.optional_surfaces": "warning",
         "settings.some": "warning",
     }
-    return root, snapshot
+    return snapshot
 
 
-def test_the_one_view_is_what_brokers_published(validated: tuple[Root, str]) -> None:
-    root, snapshot = validated
-    views = {view for table in ("brokers", "bundles") for view in read_table(root, snapshot, table)["view"].to_pylist()}
+def test_the_one_view_is_what_brokers_published(validated: Snapshot) -> None:
+    views = {view for table in ("brokers", "bundles") for view in read_table(validated, table)["view"].to_pylist()}
     assert views == {"published"}
-    assert cluster_state(root, snapshot).brokers.complete.all()
+    assert cluster_state(validated).brokers.complete.all()
 
 
-def test_unloads_are_planned_from_it_and_splits_by_load_refused(
-    spark: SparkSession, validated: tuple[Root, str]
-) -> None:
-    root, snapshot = validated
+def test_unloads_are_planned_from_it_and_splits_by_load_refused(spark: SparkSession, validated: Snapshot) -> None:
     request = Request(shedder="MinimalMoveShedder", placement="LeastLongTermMessageRate", what_if=BY_LOAD)
-    recommendation = run(lambda: spark, root, snapshot, request)
-    plan = read_plan(str(root.folder(PLANS, snapshot) / str(recommendation.advice.plan)))
+    recommendation = run(lambda: spark, validated, request)
+    plan = read_plan(str(validated.folder(PLANS) / str(recommendation.advice.plan)))
     assert (plan.view, recommendation.view) == ("published", "published")
     unloads = [step for step in plan.steps if step.action == "unload" and step.executable]
     assert unloads
@@ -77,7 +72,7 @@ def test_unloads_are_planned_from_it_and_splits_by_load_refused(
     assert [(row.strategy, row.missing) for row in recommendation.refusals] == [
         ("flow_or_qps_equally_divide", "topic_traffic")
     ]
-    page = report_page(root, snapshot)
+    page = report_page(validated)
     assert page.trust.coverage.judged_ratio == 1.0
     assert any(finding.sentence.startswith("No broker was read") for finding in page.findings)
 
@@ -87,13 +82,12 @@ def test_brokers_of_5_0_whose_configuration_is_missing_are_judged_by_its_documen
 ) -> None:
     raw = of_zookeeper_alone()
     releases = {"pulsar_version": "5.0.1", "pulsar_versions": dict.fromkeys(raw.head["pulsar_versions"], "5.0.1")}
-    root = Root(str(tmp_path), "test")
-    snapshot = RawSnapshot(raw.lines, raw.head | releases).write(root)
-    normalize(spark, root, snapshot)
-    validate(spark, root, snapshot)
-    recommendation = run(lambda: spark, root, snapshot, Request(CONFIGURED, CONFIGURED, splits=False))
+    snapshot = RawSnapshot(raw.lines, raw.head | releases).write(Root(str(tmp_path), "test"))
+    normalize(spark, snapshot)
+    validate(spark, snapshot)
+    recommendation = run(lambda: spark, snapshot, Request(CONFIGURED, CONFIGURED, splits=False))
     assert [(row.shedder, row.placement) for row in recommendation.combinations] == [("AvgShedder", "AvgShedder")]
-    page = report_page(root, snapshot)
+    page = report_page(snapshot)
     assert page.findings[0].sentence.startswith(
         "No broker's configuration says loadBalancerLoadSheddingStrategy=AvgShedder, "
     )
@@ -101,7 +95,6 @@ def test_brokers_of_5_0_whose_configuration_is_missing_are_judged_by_its_documen
     assert shedder.origin == "default 5.0.1 (document)"
 
 
-def test_a_fresh_view_is_not_to_be_had(validated: tuple[Root, str]) -> None:
-    root, snapshot = validated
+def test_a_fresh_view_is_not_to_be_had(validated: Snapshot) -> None:
     with pytest.raises(DataNotFit, match="from ZooKeeper alone and has the published view only"):
-        cluster_state(root, snapshot, "fresh")
+        cluster_state(validated, "fresh")

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, event
 
 from ledgers import new_ledgers_are_copies as new_ledgers_are_copies
 from pulsar_advisor.storage.archive import import_snapshot
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from unit.capture.fake_cluster import FakeCluster, fake_cluster
 from unit.properties import SAMPLED
 
@@ -55,6 +55,6 @@ def root(tmp_path: Path) -> Root:
 
 
 @pytest.fixture
-def recorded(root: Root) -> str:
-    """A recorded snapshot of three real brokers, taken into the root; its id."""
+def recorded(root: Root) -> Snapshot:
+    """A recorded snapshot of three real brokers, taken into the root."""
     return import_snapshot(RECORDED, root)

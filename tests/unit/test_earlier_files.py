@@ -62,16 +62,16 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 def test_its_snapshot_is_listed_with_the_result_of_every_stage(root: Root) -> None:
     assert root.snapshots() == [SNAPSHOT]
-    assert summary(root, SNAPSHOT).stages.keys() >= {"normalized", "validated"}
+    assert summary(root.snapshot(SNAPSHOT)).stages.keys() >= {"normalized", "validated"}
 
 
 def test_its_tables_make_a_cluster_state(root: Root) -> None:
-    state = cluster_state(root, SNAPSHOT)
+    state = cluster_state(root.snapshot(SNAPSHOT))
     assert list(state.brokers.ids) == ["broker-1:8080", "broker-2:8080", "broker-3:8080"]
 
 
 def test_its_validation_says_what_becomes_of_failing_rows(root: Root) -> None:
-    results = read_validation(root, SNAPSHOT).results
+    results = read_validation(root.snapshot(SNAPSHOT)).results
     assert {result.effect for result in results} == {"stop", "confine", "doubt"}
 
 
@@ -103,12 +103,12 @@ def test_its_plan_keeps_its_digest(root: Root) -> None:
 
 
 def test_a_report_can_be_made_again(root: Root) -> None:
-    _, path = report(root, SNAPSHOT)
+    _, path = report(root.snapshot(SNAPSHOT))
     assert "broker-3:8080" in Path(str(path)).read_text()
 
 
 def test_its_report_says_that_the_plan_was_carried_out(root: Root, ledger: Ledger, tmp_path: Path) -> None:
-    page, _ = report(root, SNAPSHOT, ledger_url=f"sqlite:///{tmp_path}/ledger.sqlite")
+    page, _ = report(root.snapshot(SNAPSHOT), ledger_url=f"sqlite:///{tmp_path}/ledger.sqlite")
     assert "was already carried out, in run 1" in page.verdict.commands[-1].purpose
     assert page.verdict.commands[-1].continued == "pulsar-advisor runs 82dfc837"
 
@@ -116,7 +116,7 @@ def test_its_report_says_that_the_plan_was_carried_out(root: Root, ledger: Ledge
 def test_recommending_it_again_says_so_too(
     root: Root, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(stages, "_recommend", lambda *_: read_recommendation(root, SNAPSHOT))
+    monkeypatch.setattr(stages, "_recommend", lambda *_: read_recommendation(root.snapshot(SNAPSHOT)))
     place = ["--root", root.url, "--cluster", root.cluster, "--ledger", f"sqlite:///{tmp_path}/ledger.sqlite"]
     assert exit_code(["recommend", *place]) == 0
     said = capsys.readouterr().out

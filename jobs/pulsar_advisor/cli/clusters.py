@@ -58,8 +58,7 @@ def brokers(
     refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url)": connection.is_given})
     asks = live or watch is not None or connection.is_given or (place.profile is not None and snapshot is None)
     if not asks:
-        root = place.open()
-        loads = iter([load_in_snapshot(root, root.resolve(LATEST if snapshot is None else snapshot))])
+        loads = iter([load_in_snapshot(place.at(LATEST if snapshot is None else snapshot))])
     else:
         options = connection.options(place)
         loads = watched(lambda: load_now(options), None if watch is None else next(iter(watch), 60), log)

@@ -63,9 +63,9 @@ def explain(
     if ALL in (shedder, placement):
         raise UsageError("one combination can be explained at a time: name --shedder and --placement, or neither")
     request = Request(shedder=shedder, placement=placement, what_if=what_if(set), view=view, history=history, seed=seed)
-    root, snapshot = place.at(snapshot)
+    chosen = place.at(snapshot)
     from pulsar_advisor.stages.explain import run
 
     kind, name = next(((kind, name) for kind, name in named.items() if name is not None), ("cluster", ""))
-    explanation = run(root, snapshot, request, kind, name)
+    explanation = run(chosen, request, kind, name)
     print_json(explanation) if json else say_lines(explanation_lines(explanation))

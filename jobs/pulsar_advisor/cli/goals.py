@@ -101,7 +101,7 @@ def restart_order(
     from pulsar_advisor.stages.restart_order import run
 
     ceiling_ratio = _ratio(ceiling)
-    order = run(*place.at(snapshot), ceiling_ratio)
+    order = run(place.at(snapshot), ceiling_ratio)
     print_json(order) if json else say_lines(restart_lines(order, ceiling_ratio))
 
 
@@ -115,7 +115,7 @@ def scale(
     """Say how many brokers this load needs, and what fewer or more would look like; makes no plan."""
     from pulsar_advisor.stages.scale import run
 
-    found = run(*place.at(snapshot), ratio(to))
+    found = run(place.at(snapshot), ratio(to))
     print_json(found) if json else say_lines(scale_lines(found))
 
 

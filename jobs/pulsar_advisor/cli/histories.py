@@ -46,7 +46,7 @@ def fold(
         if not folded:
             raise UsageError(f"cluster '{root.cluster}' has no normalized snapshot: there is nothing to fold")
     else:
-        one = require_day(day) if day else day_of(root.resolve(LATEST))
+        one = require_day(day) if day else day_of(root.resolve(LATEST).id)
         with timed(f"fold {one}"):
             folded = [fold_day(root, one, place.existing_ledger())]
     print_json(folded) if json else say_lines(one.line for one in folded)
@@ -126,7 +126,7 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
     root = place.open()
     found = compare(root, earlier, later)
     unexplained = any(event.cause == UNKNOWN for event in found.events)
-    days = [day_with(root, one) for one in (found.earlier, found.later)]
+    days = [day_with(root.snapshot(one)) for one in (found.earlier, found.later)]
     # Days of the first release that folded any don't show it either.
     if unexplained and not all(day is not None and "events" in day.tables for day in days):
         log(f"only folded days show who moved a bundle: {reader().fold_days}")

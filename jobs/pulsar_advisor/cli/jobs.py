@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from pulsar_advisor.cli.usage import explained
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.job import exit_code_of, run_job
 
 
 def run_requested(
-    name: str, app: App, stage: Callable[[Callable[[], SparkSession], Root, str, Any], Any], words: Sequence[str]
+    name: str, app: App, stage: Callable[[Callable[[], SparkSession], Snapshot, Any], Any], words: Sequence[str]
 ) -> int:
     """As `run_job`, for a stage that takes a request, which `app` makes of its own options among the words."""
     read: list[tuple[Any, list[str]]] = []
@@ -31,4 +31,4 @@ def run_requested(
     if code := exit_code_of(name, request):
         return code
     ((requested, others),) = read
-    return run_job(name, lambda spark, root, snapshot: stage(lambda: spark, root, snapshot, requested), others)
+    return run_job(name, lambda spark, snapshot: stage(lambda: spark, snapshot, requested), others)

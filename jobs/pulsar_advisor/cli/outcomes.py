@@ -52,15 +52,15 @@ def verify(
         check(document, book)
         if captures:
             # Nothing is compared with what brokers publish.
-            snapshot = capture_into(root, reach.options(listen_s=0))
-            reach.place.seal(snapshot, "capture")
+            after = capture_into(root, reach.options(listen_s=0))
+            reach.place.seal(after, "capture")
         else:
-            snapshot = root.resolve(LATEST if snapshot is None else snapshot)
-            check_snapshot(document, book, root, snapshot)
-        with timed("normalize"), reach.place.sealing(snapshot, "normalize"):
-            make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
+            after = root.resolve(LATEST if snapshot is None else snapshot)
+            check_snapshot(document, book, after)
+        with timed("normalize"), reach.place.sealing(after, "normalize"):
+            make_tables(spark_for(master, "verify", after), after)
         mind_the_guard(document, book, reach.restore, reach.admin if captures else None)
-        result = compare(document, book, root, snapshot)
+        result = compare(document, book, after)
     more = f"; and {len(result.deviations) - 1} more" if len(result.deviations) > 1 else ""
     differs = f"the cluster is not as predicted: {result.deviations[0]}{more}" if result.deviations else ""
     with result_of(Deviates(differs) if differs else 0):

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from pulsar_advisor.admin.home import with_home
 from pulsar_advisor.admin.profiles import DEFAULT_CONFIG, Profile, choose_profile, read_profiles
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.connection import AdminConnection
@@ -91,10 +91,9 @@ class Place:
             + (f"choose a profile with --profile: {profiles}" if profiles else f"write a profile in {DEFAULT_CONFIG}")
         )
 
-    def at(self, snapshot: str) -> tuple[Root, str]:
-        """The root as `open` gives it, and the id of the snapshot that is meant. Raises as `Root.resolve`, too."""
-        root = self.open()
-        return root, root.resolve(snapshot)
+    def at(self, snapshot: str) -> Snapshot:
+        """The snapshot that is meant, in the root that `open` gives. Raises as `Root.resolve`, too."""
+        return self.open().resolve(snapshot)
 
 
 @Parameter(name="*")
@@ -131,17 +130,17 @@ class LedgerPlace(Place):
         """The same; None with an object store."""
         return self.given_ledger() or self.open().own_ledger_url
 
-    def sealing(self, snapshot: str, *stages: str) -> AbstractContextManager[None]:
+    def sealing(self, snapshot: Snapshot, *stages: str) -> AbstractContextManager[None]:
         """Record what stages write about a snapshot within the block; see `stages.seal`."""
         from pulsar_advisor.stages.seal import sealing
 
-        return sealing(self.opened_ledger, self.open(), snapshot, *stages)
+        return sealing(self.opened_ledger, snapshot, *stages)
 
-    def seal(self, snapshot: str, *stages: str) -> None:
+    def seal(self, snapshot: Snapshot, *stages: str) -> None:
         """Record what stages have just written about a snapshot; see `stages.seal`."""
         from pulsar_advisor.stages.seal import seal
 
-        seal(self.opened_ledger, self.open(), snapshot, *stages)
+        seal(self.opened_ledger, snapshot, *stages)
 
     def ledger_if_any(self) -> AbstractContextManager[Ledger | None]:
         """The ledger, open within the block; None if there is none."""

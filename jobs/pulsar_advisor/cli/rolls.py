@@ -23,7 +23,7 @@ from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.bounds import ratio, seconds
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Deviates
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,11 +63,11 @@ def _reached(
     from pulsar_advisor.execution.run.options import undisturbed
     from pulsar_advisor.stages.roll import in_a_session, reached
 
-    def spark(snapshot: str) -> SparkSession:
-        return spark_for(master, "roll", root, snapshot)
+    def spark(snapshot: Snapshot) -> SparkSession:
+        return spark_for(master, "roll", snapshot)
 
     options, rules, stop = reach.options(), reach.policy.read(), interruption or undisturbed
-    turn = in_a_session(plan, root, book, spark)
+    turn = in_a_session(plan, book, spark)
     return reached(plan, root, book, options, rules, turn, progress, stop)
 
 
@@ -79,15 +79,15 @@ def plan(*broker: Broker, spare: Spare = (), ceiling: Ceiling = None, making: Ma
     """
     from pulsar_advisor.stages.roll_order import run
 
-    root, snapshot = making.place.at(making.snapshot)
+    snapshot = making.place.at(making.snapshot)
     highest = None if ceiling is None else ratio(ceiling)
-    order = run(root, snapshot, broker, spare, highest)
+    order = run(snapshot, broker, spare, highest)
     if order.why_none is None:  # else the plan says so
         if not making.json:
             say_lines(roll_lines(order))
         elif order.balance_first is not None:
             log(order.balance_first)
-    replace(making, snapshot=snapshot).plan(Goal(ROLL, order.brokers, None, highest))
+    replace(making, snapshot=snapshot.id).plan(Goal(ROLL, order.brokers, None, highest))
 
 
 def continue_(

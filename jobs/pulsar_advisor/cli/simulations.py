@@ -89,16 +89,14 @@ def simulate(
 
     Ends with exit code 3 if none of them can be simulated.
     """
-    root = place.open()
-    request = options.request()
-    snapshot = root.resolve(snapshot)
+    request, chosen = options.request(), place.at(snapshot)
     from pulsar_advisor.documents.simulation import NotSimulated
     from pulsar_advisor.stages.simulate import check
     from pulsar_advisor.stages.simulate import run as compute
 
-    check(root, snapshot, request)
+    check(chosen, request)
     with timed("simulate"):
-        document = compute(spark_soon(master, "simulate", root, snapshot), root, snapshot, request)
+        document = compute(spark_soon(master, "simulate", chosen), chosen, request)
     is_refused = all(isinstance(score, NotSimulated) for score in document.scores)
     with result_of(DataNotFit.exit_code if is_refused else 0):
         print_json(document) if json else _show(document)
@@ -132,7 +130,7 @@ def upgrade(
 
     request = UpgradeRequest(to, seed, seeds, cycles)
     with timed("upgrade"):
-        preview = run(*place.at(snapshot), request)
+        preview = run(place.at(snapshot), request)
     if json:
         print_json(preview)
         return

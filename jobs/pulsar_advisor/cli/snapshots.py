@@ -51,7 +51,7 @@ def show_snapshot(snapshot: SnapshotId = LATEST, /, *, place: Place = Place(), j
     from pulsar_advisor.snapshots.summary import summary_lines
     from pulsar_advisor.stages.show import run as summary
 
-    found = summary(*place.at(snapshot))
+    found = summary(place.at(snapshot))
     print_json(found) if json else say_lines(summary_lines(found))
 
 
@@ -120,9 +120,9 @@ def export(file: Path, /, *, place: Place = Place(), snapshot: SnapshotId = LATE
     from pulsar_advisor.documents.receipts import ExportedSnapshot
     from pulsar_advisor.storage.archive import export_snapshot
 
-    root, snapshot = place.at(snapshot)
-    export_snapshot(root, snapshot, file)
-    exported = ExportedSnapshot(cluster=root.cluster, snapshot=snapshot, archive=str(file))
+    chosen = place.at(snapshot)
+    export_snapshot(chosen, file)
+    exported = ExportedSnapshot(cluster=chosen.root.cluster, snapshot=chosen.id, archive=str(file))
     print_json(exported) if json else say(exported.archive)
 
 
@@ -137,7 +137,6 @@ def import_(file: Path, /, *, place: Place = Place(), json: Json = False) -> Non
     from pulsar_advisor.documents.receipts import ImportedSnapshot
     from pulsar_advisor.storage.archive import import_snapshot
 
-    root = place.open()
-    snapshot = import_snapshot(file, root)
-    imported = ImportedSnapshot(cluster=root.cluster, snapshot=snapshot)
+    snapshot = import_snapshot(file, place.open())
+    imported = ImportedSnapshot(cluster=snapshot.root.cluster, snapshot=snapshot.id)
     print_json(imported) if json else say(imported.snapshot)

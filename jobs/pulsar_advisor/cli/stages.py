@@ -43,7 +43,7 @@ from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.reporting.forms import Form
-from pulsar_advisor.storage.root import LATEST, Root
+from pulsar_advisor.storage.root import LATEST, Root, Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,23 +89,22 @@ def capture(
         lines = (f"{call.target:<12} {call.call}  ({call.times})" for call in calls)
         print_json(calls) if json else say_lines(lines)
         return
-    root = reach.place.open()
-    snapshot = capture_into(root, reach.options(**manners))
+    snapshot = capture_into(reach.place.open(), reach.options(**manners))
     reach.place.seal(snapshot, "capture")
     if json:
         from pulsar_advisor.storage.results import read_manifest
 
-        print_json(read_manifest(root, snapshot))
+        print_json(read_manifest(snapshot))
     else:
-        say(snapshot)
+        say(snapshot.id)
 
 
 def _seconds(duration: str | None) -> int | None:
     return None if duration is None else seconds(duration)
 
 
-def capture_into(root: Root, options: CaptureOptions) -> str:
-    """Take a snapshot now; return its id."""
+def capture_into(root: Root, options: CaptureOptions) -> Snapshot:
+    """Take a snapshot now."""
     from pulsar_advisor.cli.capture_progress import shown_progress
     from pulsar_advisor.stages.capture import run as take_snapshot
 
@@ -123,9 +122,9 @@ def normalize(
     """Build the tables of a raw snapshot."""
     from pulsar_advisor.stages.normalize import run as make_tables
 
-    root, snapshot = place.at(snapshot)
-    with timed("normalize"), place.sealing(snapshot, "normalize"):
-        result = make_tables(spark_for(master, "normalize", root, snapshot), root, snapshot)
+    chosen = place.at(snapshot)
+    with timed("normalize"), place.sealing(chosen, "normalize"):
+        result = make_tables(spark_for(master, "normalize", chosen), chosen)
     if json:
         print_json(result)
         return
@@ -164,20 +163,20 @@ def validate(
         entry = named(explain).entry
         print_json(entry) if json else say_lines(entry_lines(entry))
         return
-    root, snapshot = place.at(snapshot)
+    chosen = place.at(snapshot)
     if trend is not None:
         from pulsar_advisor.quality.history import trend as lines
         from pulsar_advisor.stages.validate import history as quality_history
 
-        rows = quality_history(root, snapshot)
+        rows = quality_history(chosen)
         check = None if trend == "all" else named(trend).name
         shown = [row for row in rows if check in (None, row.check)]
         print_json(shown) if json else say_lines(lines(rows, check))
         return
     from pulsar_advisor.stages.validate import run as judge
 
-    with timed("validate"), place.sealing(snapshot, "validate"):
-        result = judge(spark_for(master, "validate", root, snapshot), root, snapshot)
+    with timed("validate"), place.sealing(chosen, "validate"):
+        result = judge(spark_for(master, "validate", chosen), chosen)
     if data_docs is not None:
         from pulsar_advisor.stages.validate import write_data_docs
 
@@ -225,15 +224,15 @@ class Making:
 
     def answer(self, request: Request) -> None:
         """Make the plans of a request, show the verdict on them, and end with the exit code that fits it."""
-        root, snapshot = self.place.at(self.snapshot)
+        snapshot = self.place.at(self.snapshot)
         with timed("recommend"):
-            spark = spark_soon(self.master, "recommend", root, snapshot)
+            spark = spark_soon(self.master, "recommend", snapshot)
             document = _recommend(spark, snapshot, request, self.place)
         page = None
         if not self.json:
             from pulsar_advisor.stages.report import report_page
 
-            page = report_page(root, snapshot, self.place.ledger_url_if_any())
+            page = report_page(snapshot, self.place.ledger_url_if_any())
         with result_of(_exit_code(document, detailed=self.detailed_exitcode)):
             print_json(document) if page is None else _show_verdict(page)
 
@@ -264,22 +263,21 @@ def _exit_code(recommendation: Recommendation, *, detailed: bool) -> int:
 
 
 def _recommend(
-    spark: Callable[[], SparkSession | None], snapshot: str, request: Request, place: LedgerPlace
+    spark: Callable[[], SparkSession | None], snapshot: Snapshot, request: Request, place: LedgerPlace
 ) -> Recommendation:
     from pulsar_advisor.stages.propose import run as propose_plans
     from pulsar_advisor.stages.recommend import check
     from pulsar_advisor.stages.recommend import run as compute
 
-    root = place.open()
-    check(root, snapshot, request)
+    check(snapshot, request)
     load_soon(_LEDGER)
-    document = compute(spark, root, snapshot, request)
-    if place.given_ledger() is None and root.own_ledger_url is None:
+    document = compute(spark, snapshot, request)
+    if place.given_ledger() is None and snapshot.root.own_ledger_url is None:
         log("no ledger for an object store: no proposer recorded, so no plan can be approved; pass --ledger URL")
         return document
     place.seal(snapshot, "recommend")
     with place.opened_ledger() as book:
-        propose_plans(root, document, book, person_on_command_line(document.proposer))
+        propose_plans(snapshot.root, document, book, person_on_command_line(document.proposer))
     return document
 
 
@@ -287,8 +285,7 @@ def lint(*, place: Place = Place(), snapshot: SnapshotId = LATEST, json: Json = 
     """Say which load balancing settings can't work on this cluster, hide an imbalance or change nothing, and why."""
     from pulsar_advisor.stages.lint import run as judge
 
-    root, snapshot = place.at(snapshot)
-    found, too_little = judge(root, snapshot)
+    found, too_little = judge(place.at(snapshot))
     if too_little:
         log(too_little)
     with result_of(DataNotFit.exit_code if too_little else 0):
@@ -314,9 +311,8 @@ def report(
     """
     from pulsar_advisor.stages.report import run as make_report
 
-    root, snapshot = place.at(snapshot)
     file = None if output is None else with_home(output)
-    page, path = make_report(root, snapshot, format, file, place.ledger_url_if_any())
+    page, path = make_report(place.at(snapshot), format, file, place.ledger_url_if_any())
     is_unfit = page.trust.coverage.why or page.verdict.kind == "not_fit"
     with result_of(DataNotFit.exit_code if is_unfit else 0):
         if json:
@@ -382,25 +378,25 @@ def run(
     # Java takes seconds to start, and so do these: load them meanwhile.
     load_soon("pulsar_advisor.quality.library", _LEDGER, "pulsar_advisor.reporting.html")
     with timed("start of Spark"):
-        spark = spark_for(master, "run", root, snapshot)
+        spark = spark_for(master, "run", snapshot)
     if from_archive is None:
         place.seal(snapshot, "capture")
     with timed("normalize"), place.sealing(snapshot, "normalize"):
         from pulsar_advisor.stages.normalize import run as make_tables
 
-        make_tables(spark, root, snapshot)
+        make_tables(spark, snapshot)
     with timed("validate"):
         from pulsar_advisor.stages.validate import run as judge
 
         with place.sealing(snapshot, "validate"):
-            judged = judge(spark, root, snapshot)
+            judged = judge(spark, snapshot)
         _stop_if_unfit(judged)
     with timed("recommend"):
         document = _recommend(lambda: spark, snapshot, request, place)
     with timed("report"):
         from pulsar_advisor.stages.report import run as make_report
 
-        page, path = make_report(root, snapshot, ledger_url=place.ledger_url_if_any())
+        page, path = make_report(snapshot, ledger_url=place.ledger_url_if_any())
     with result_of(_exit_code(document, detailed=detailed_exitcode)):
         if json:
             from pulsar_advisor.documents.recommendation import RunResult

@@ -10,18 +10,18 @@ from pulsar_advisor.monitor.loads import load_in_snapshot, planned_usage
 from pulsar_advisor.monitor.tables import ClusterLoad
 from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.state import cluster_state
 
 
-def run(root: Root, snapshot: str) -> ClusterLoad:
+def run(snapshot: Snapshot) -> ClusterLoad:
     """The brokers' load in a snapshot and, once it is normalized, the usage that its plans start from.
 
     Raises `UsageError` if there is no such snapshot or it has no raw files any more; `DataNotFit` if a file isn't as
     captured, or comes from an archive with lines that no capture writes.
     """
-    folder, manifest = root.folder("raw", snapshot), read_manifest(root, snapshot)
+    folder, manifest = snapshot.folder("raw"), read_manifest(snapshot)
 
     def content(file: File) -> bytes:
         path = folder / file.path
@@ -35,8 +35,8 @@ def run(root: Root, snapshot: str) -> ClusterLoad:
             raise DataNotFit(f"{path} is not the file that was captured; copy or capture the snapshot again")
         return packed
 
-    load = load_in_snapshot(root.cluster, manifest, content)
-    if not root.is_written(snapshot, "normalize"):
+    load = load_in_snapshot(snapshot.root.cluster, manifest, content)
+    if not snapshot.is_written("normalize"):
         return load
-    planned = planned_usage(cluster_state(root, snapshot, with_topics=False), settings_of(root, snapshot, {}).values)
+    planned = planned_usage(cluster_state(snapshot, with_topics=False), settings_of(snapshot, {}).values)
     return replace(load, planned=planned)

@@ -14,23 +14,23 @@ from pulsar_advisor.storage.claim import claimed, remove_remainders
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 
 _log = logging.getLogger(__name__)
 
 
 def run(
     options: CaptureOptions, root: Root, progress: CaptureProgress | None = None, earlier: Heard | None = None
-) -> str:
-    """Capture the cluster; returns the snapshot's id. Progress goes to the log by default.
+) -> Snapshot:
+    """Capture the cluster. Progress goes to the log by default.
 
     `earlier` is what another process heard Extensible brokers publish; then nothing more is awaited. Raises as `opened`
     and `capture`, and `StorageError` if the root can't be written. After an error or an interruption there is no
     snapshot.
     """
     snapshot = take_snapshot(options, root, progress or LoggedProgress(), earlier)
-    update_index(root, snapshot)
-    manifest = read_manifest(root, snapshot)
+    update_index(root, snapshot.id)
+    manifest = read_manifest(snapshot)
     _log.info(
         "captured %s as snapshot %s: %s, %s in %s, %s missing, in %.1f s",
         root.cluster,
@@ -44,7 +44,9 @@ def run(
     return snapshot
 
 
-def take_snapshot(options: CaptureOptions, root: Root, progress: CaptureProgress, earlier: Heard | None = None) -> str:
+def take_snapshot(
+    options: CaptureOptions, root: Root, progress: CaptureProgress, earlier: Heard | None = None
+) -> Snapshot:
     """The same, without an entry in the index."""
     with opened(options) as cluster:
         remove_remainders(root)
@@ -60,4 +62,4 @@ def take_snapshot(options: CaptureOptions, root: Root, progress: CaptureProgress
                 destination = Destination(root.cluster, lease.snapshot, started_at_ms, write)
                 manifest = capture(cluster, listener, destination, progress)
                 write(MANIFEST, manifest.content())
-            return lease.snapshot
+            return root.snapshot(lease.snapshot)

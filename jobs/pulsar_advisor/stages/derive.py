@@ -33,7 +33,7 @@ def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
     if listing.release != RELEASE:
         return f"release {listing.release} computed it, and this is {RELEASE}"
     try:
-        inputs = inputs_of(root, plan.snapshot)
+        inputs = inputs_of(root.snapshot(plan.snapshot))
     except DataNotFit as error:
         raise Refused(f"{digest_of(plan)} can't have been computed from its snapshot: {error}") from error
     except UsageError as error:
@@ -51,16 +51,16 @@ def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
 def _unsealed(root: Root, ledger: Ledger, plan: Plan) -> str | None:
     """Why the files the plan rests on can't be compared with the ledger. Raises `Refused` if one differs."""
     reasons = (
-        require_as_sealed(ledger, root, snapshot, "capture", "normalize", "validate")
-        for snapshot in (plan.snapshot, *plan.remembered)
+        require_as_sealed(ledger, root.snapshot(id), "capture", "normalize", "validate")
+        for id in (plan.snapshot, *plan.remembered)
     )
     return next(filter(None, reasons), None)
 
 
 def _computed(root: Root, plan: Plan, inputs: PlanInputs) -> Plan:
-    what_if = Request.of_plan(plan).what_if
-    settings = settings_of(root, plan.snapshot, what_if)
-    state = judged_state(root, plan.snapshot, plan.view, what_if, settings.values, inputs.validation_sha256)
-    earlier = states_at(root, plan.remembered, state.view, what_if)
+    what_if, snapshot = Request.of_plan(plan).what_if, root.snapshot(plan.snapshot)
+    settings = settings_of(snapshot, what_if)
+    state = judged_state(snapshot, plan.view, what_if, settings.values, inputs.validation_sha256)
+    earlier = states_at(map(root.snapshot, plan.remembered), state.view, what_if)
     situation = Situation.of_fit(state, settings, earlier)
-    return computed_again(plan, situation, inputs, check_results(root, plan.snapshot))
+    return computed_again(plan, situation, inputs, check_results(snapshot))

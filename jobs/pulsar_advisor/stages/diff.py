@@ -12,7 +12,7 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.stages.moments import moment_at
 from pulsar_advisor.storage.history import day_if_any, day_with, days_between, folded_days, read_day
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import LATEST, Root
+from pulsar_advisor.storage.root import LATEST, Root, Snapshot
 from pulsar_advisor.tables.days import read_day_tables
 
 _log = logging.getLogger(__name__)
@@ -27,46 +27,46 @@ def run(root: Root, earlier: str, later: str) -> Difference:
     first, last = _snapshot(root, earlier), _snapshot(root, later)
     if first == last:
         raise UsageError(f"both are snapshot {first}: name two different ones")
-    if first > last:
+    if first.id > last.id:
         raise UsageError(f"{first} isn't before {last}: give the earlier one first")
-    moments = moment_at(root, first), moment_at(root, last)
-    was, is_ = _cluster_name(root, first), _cluster_name(root, last)
+    moments = moment_at(first), moment_at(last)
+    was, is_ = _cluster_name(first), _cluster_name(last)
     if was != is_:
         raise UsageError(f"{first} is of cluster '{was}', {last} of '{is_}': they can't be compared")
     for moment in moments:
-        day = day_with(root, moment.snapshot) if moment.imported else None
+        day = day_with(root.snapshot(moment.snapshot)) if moment.imported else None
         if day is not None and day.imported is not None:
             _log.warning("%s is %s", moment.snapshot, day.imported.line)
         elif moment.failed_checks and not moment.fit:
             _log.warning("%s did not pass validation: its figures may be wrong", moment.snapshot)
-    return difference(*moments, dict(_causes(root, first, last)))
+    return difference(*moments, dict(_causes(root, first.id, last.id)))
 
 
-def _cluster_name(root: Root, snapshot: str) -> str:
+def _cluster_name(snapshot: Snapshot) -> str:
     """Pulsar's cluster name in a known snapshot."""
-    if root.is_written(snapshot, "normalize"):
-        return read_manifest(root, snapshot).identity.cluster_name
-    return read_day(root, day_of(snapshot)).cluster_name
+    if snapshot.is_written("normalize"):
+        return read_manifest(snapshot).identity.cluster_name
+    return read_day(snapshot.root, day_of(snapshot.id)).cluster_name
 
 
-def _snapshot(root: Root, name: str) -> str:
+def _snapshot(root: Root, name: str) -> Snapshot:
     if name == LATEST:
         return _latest(root)
     if is_snapshot_id(name):
-        return name
+        return root.snapshot(name)
     day = day_if_any(root, name) if is_snapshot_id(f"{name}T000000Z") else None
     if day is None or not day.snapshots:
         raise UsageError(
             f"'{name}' is neither a snapshot id, a folded day such as 20261121, nor 'latest': `history show` lists the "
             "days, `snapshots list` the snapshots"
         )
-    return day.snapshots[-1].id
+    return root.snapshot(day.snapshots[-1].id)
 
 
-def _latest(root: Root) -> str:
+def _latest(root: Root) -> Snapshot:
     """The newest snapshot, or the last folded one if there are only days, as in an export."""
     days = [] if next(root.newest_first(), None) else folded_days(root, 1)[0]
-    return days[-1].snapshots[-1].id if days else root.resolve(LATEST)
+    return root.snapshot(days[-1].snapshots[-1].id) if days else root.resolve(LATEST)
 
 
 def _causes(root: Root, first: str, last: str) -> Iterator[tuple[str, str]]:

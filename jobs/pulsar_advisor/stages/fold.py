@@ -28,7 +28,7 @@ from pulsar_advisor.stages.seal import is_sealed_elsewhere, seal_day, why_no_sea
 from pulsar_advisor.storage.history import day_if_any, day_path, first_after, folded_days, last_before
 from pulsar_advisor.storage.lease import Held, held
 from pulsar_advisor.storage.results import read_manifest, result_sha256, validation_if_any
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables.days import damage, write_day
 
 _log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def _is_outdated(after: HistoryDay, before: HistoryDay | None, written: HistoryD
 def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> HistoryDay:
     """`anew`: even if the day's snapshots haven't changed."""
     nothing = UsageError(f"cluster '{root.cluster}' has no normalized snapshot of {day}: there is nothing to fold")
-    if day_if_any(root, day) is None and not any(root.is_written(id, "normalize") for id in _of_day(root, day)):
+    if day_if_any(root, day) is None and not any(one.is_written("normalize") for one in _of_day(root, day)):
         raise nothing  # before a lease makes the day's folder
     work = f"day {day} of cluster {root.cluster} is being folded"
     with (
@@ -82,7 +82,7 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
         manifests = _normalized(root, day, before)
         if not folded and not manifests:
             raise nothing
-        seen = {**folded, **{snapshot: _seen(root, snapshot) for snapshot in manifests}}
+        seen = {**folded, **{id: _seen(root.snapshot(id)) for id in manifests}}
         name = before.cluster_name if before else _cluster_name(manifests)
         follows = _follows(root, day, name)
         last = follows or (before.follows if before else None)
@@ -98,7 +98,7 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
                 f"day {day} was written by a newer release, and would lose what that added: use that release"
             )
         _log.info("folding %s of day %s", count(len(seen), "snapshot"), day)
-        earlier = None if follows is None else last_seen(root, follows, name)
+        earlier = None if follows is None else last_seen(root.snapshot(follows), name)
         tables = fold(_moments(root, seen, manifests, before, is_whole), earlier, steps)
         lease.require()
 
@@ -149,8 +149,8 @@ def days_before(root: Root, today: str) -> list[str]:
     by_earlier_release = {day.day for day in folded_days(root)[0] if day.columns < COLUMNS}
     with_tables = {
         day
-        for day, snapshots in groupby(root.snapshots(), day_of)
-        if day < today and any(root.is_written(snapshot, "normalize") for snapshot in snapshots)
+        for day, ids in groupby(root.snapshots(), day_of)
+        if day < today and any(root.snapshot(id).is_written("normalize") for id in ids)
     }
     return sorted(day for day in by_earlier_release | with_tables if day < today)
 
@@ -160,13 +160,15 @@ def _normalized(root: Root, day: str, before: HistoryDay | None) -> dict[str, Ma
 
     Several clusters may have used one name in paths: only the cluster folded before counts, or else the last one.
     """
-    found = {id: read_manifest(root, id) for id in sorted(_of_day(root, day)) if root.is_written(id, "normalize")}
+    with_tables = [one for one in _of_day(root, day) if one.is_written("normalize")]
+    found = {one.id: read_manifest(one) for one in reversed(with_tables)}
     name = before.cluster_name if before else _cluster_name(found)
     return {id: one for id, one in found.items() if one.identity.cluster_name == name}
 
 
-def _of_day(root: Root, day: str) -> Iterator[str]:
-    return takewhile(lambda snapshot: snapshot.startswith(day), root.newest_first(before=day + _AFTER))
+def _of_day(root: Root, day: str) -> Iterator[Snapshot]:
+    """Newest first."""
+    return takewhile(lambda snapshot: snapshot.id.startswith(day), root.newest_first(before=day + _AFTER))
 
 
 def _cluster_name(manifests: dict[str, Manifest]) -> str:
@@ -176,12 +178,9 @@ def _cluster_name(manifests: dict[str, Manifest]) -> str:
 def _follows(root: Root, day: str, cluster_name: str) -> str | None:
     """The last snapshot before a day that has tables or was folded; None without one."""
     folded = last_before(root, day, cluster_name) or ""
-    for snapshot in takewhile(lambda one: one > folded, root.newest_first(before=day)):
-        if (
-            root.is_written(snapshot, "normalize")
-            and read_manifest(root, snapshot).identity.cluster_name == cluster_name
-        ):
-            return snapshot
+    for snapshot in takewhile(lambda one: one.id > folded, root.newest_first(before=day)):
+        if snapshot.is_written("normalize") and read_manifest(snapshot).identity.cluster_name == cluster_name:
+            return snapshot.id
     return folded or None
 
 
@@ -189,8 +188,8 @@ def _follows(root: Root, day: str, cluster_name: str) -> str | None:
 def _none_removed(root: Root, day: str) -> Iterator[None]:
     """Within the block, an error says so if one of the snapshots that a day is made of was removed meanwhile."""
 
-    def is_there(snapshot: str) -> bool:
-        return root.is_written(snapshot, "capture") and root.is_written(snapshot, "normalize")
+    def is_there(snapshot: Snapshot) -> bool:
+        return snapshot.is_written("capture") and snapshot.is_written("normalize")
 
     made_of = [*islice(root.newest_first(before=day), 1), *_of_day(root, day)]
     snapshots = [snapshot for snapshot in made_of if is_there(snapshot)]
@@ -219,12 +218,12 @@ def _ms(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def _seen(root: Root, snapshot: str) -> FoldedSnapshot:
-    validation = validation_if_any(root, snapshot)
+def _seen(snapshot: Snapshot) -> FoldedSnapshot:
+    validation = validation_if_any(snapshot)
     return FoldedSnapshot(
-        id=snapshot,
-        manifest_sha256=str(result_sha256(root, snapshot, "capture")),
-        validation_sha256=result_sha256(root, snapshot, "validate"),
+        id=snapshot.id,
+        manifest_sha256=str(result_sha256(snapshot, "capture")),
+        validation_sha256=result_sha256(snapshot, "validate"),
         fit=validation is not None and validation.success,
     )
 
@@ -254,7 +253,7 @@ def _moments(
     kept = {snapshot for snapshot in folded if snapshot not in manifests or stays(snapshot)}
     of_day = iter(()) if before is None or not kept else _of_folded(root, before, kept)
     for snapshot in sorted(seen):
-        yield next(of_day) if snapshot in kept else normalized_moment(root, manifests[snapshot])
+        yield next(of_day) if snapshot in kept else normalized_moment(root.snapshot(snapshot), manifests[snapshot])
 
 
 def _of_folded(root: Root, day: HistoryDay, snapshots: Collection[str]) -> Iterator[Moment]:

@@ -39,26 +39,28 @@ class FoldedDays:
         """The snapshots that validation found fit."""
         return frozenset(one.id for one in self._snapshots.values() if one.fit)
 
-    def hold(self, snapshot: str) -> bool:
+    def hold(self, id: str) -> bool:
         """Whether a snapshot's day is over and was folded with the snapshot as it is now.
 
         Also true, once its day was folded, for a snapshot that no day can hold: one without tables, or of another
         cluster that used this name in paths. False if its cluster can't be read.
         """
-        folded, day = self._snapshots.get(snapshot), self._days.get(day_of(snapshot))
+        folded, day = self._snapshots.get(id), self._days.get(day_of(id))
         if day is None:
             return False
-        if not self._root.is_written(snapshot, "normalize"):
+        snapshot = self._root.snapshot(id)
+        if not snapshot.is_written("normalize"):
             return True
         if folded is None:
             try:
-                return read_manifest(self._root, snapshot).identity.cluster_name != day.cluster_name
+                return read_manifest(snapshot).identity.cluster_name != day.cluster_name
             except AdvisorError as error:
-                _log.warning("snapshot %s can't be read, so it is kept: %s", snapshot, error)
+                _log.warning("snapshot %s can't be read, so it is kept: %s", id, error)
                 return False
-        return folded.manifest_sha256 == result_sha256(
-            self._root, snapshot, "capture"
-        ) and folded.validation_sha256 == result_sha256(self._root, snapshot, "validate")
+        return (folded.manifest_sha256, folded.validation_sha256) == (
+            result_sha256(snapshot, "capture"),
+            result_sha256(snapshot, "validate"),
+        )
 
     def damaged(self, snapshots: Collection[str]) -> set[str]:
         """The snapshots whose day isn't as it was written: only their tables allow the day to be folded again."""

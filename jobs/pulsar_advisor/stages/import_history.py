@@ -109,21 +109,21 @@ def run(
 def _source(root: Root, server: Prometheus, labels: Labels, days: int) -> tuple[_Source, int]:
     """What the queries for all days share, and the server's time."""
     root.resolve(LATEST)
-    snapshot = next((id for id in root.newest_first() if root.is_written(id, "normalize")), None)
+    snapshot = next((one for one in root.newest_first() if one.is_written("normalize")), None)
     if snapshot is None:
         raise UsageError(
             f"no snapshot of cluster '{root.cluster}' is normalized: run `normalize`; its bundles are needed"
         )
-    manifest = read_manifest(root, snapshot)
+    manifest = read_manifest(snapshot)
     now_s = int(server.clock_s())
     once_a_day = Window(now_s - (days - 1) * DAY_S, DAY_S, days)
     labels = labels_on(server, labels, manifest.identity.cluster_name, once_a_day)
     source = _Source(
         scraped=ScrapedCluster(server, manifest.identity.cluster_name, labels, tuple(manifest.identity.broker_ids)),
         clock_ahead_s=server.clock_ahead_s(),
-        snapshot=snapshot,
-        bundles=tuple(read_table(root, snapshot, "bundles", judged_view(manifest), ["bundle"])["bundle"].to_pylist()),
-        settings=settings_of(root, snapshot, {}).values,
+        snapshot=snapshot.id,
+        bundles=tuple(read_table(snapshot, "bundles", judged_view(manifest), ["bundle"])["bundle"].to_pylist()),
+        settings=settings_of(snapshot, {}).values,
     )
     source.scraped.require_known(once_a_day)
     return source, now_s
@@ -170,7 +170,7 @@ def _import_day(
         load,
         source.settings,
         owners_known=level is not NAMESPACES,
-        before=None if follows is None else last_seen(root, follows, scraped.cluster_name),
+        before=None if follows is None else last_seen(root.snapshot(follows), scraped.cluster_name),
     )
     require()
 

@@ -9,14 +9,14 @@ from pulsar_advisor.model.configuration.resolved_settings import resolve_setting
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.simulation.trials import trials
 from pulsar_advisor.storage.results import validation_if_any
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.judged import coverage_of, earlier_states, lint_case, log_caveats, state_of
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 
 _log = logging.getLogger(__name__)
 
 
-def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
+def run(snapshot: Snapshot) -> tuple[tuple[FindingWithEffect, ...], str]:
     """The rules that a normalized snapshot's cluster violates, warnings first, with the effects of proposed changes.
 
     The text says that too little of the cluster could be judged; otherwise it is empty.
@@ -25,12 +25,12 @@ def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
     better than today, or if it wasn't simulated, for instance because too little could be judged. Raises `UsageError`
     if the snapshot wasn't normalized.
     """
-    state, inputs = state_of(root, snapshot, "judged", {}), settings_inputs(root, snapshot)
-    case = lint_case(root, state, inputs)
+    state, inputs = state_of(snapshot, "judged", {}), settings_inputs(snapshot)
+    case = lint_case(snapshot, state, inputs)
     settings = case.settings
     findings = judge(case)
-    covered = coverage_of(root, state, settings)
-    validation = validation_if_any(root, snapshot)
+    covered = coverage_of(snapshot, state, settings)
+    validation = validation_if_any(snapshot)
     if validation is None or not validation.success:
         why = "did not pass validation" if validation else "was never validated"
         _log.warning("%s %s: its figures may be wrong", snapshot, why)
@@ -40,6 +40,6 @@ def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
         changes,
         fit_part(state),
         lambda what_if: resolve_settings(*inputs, what_if),
-        earlier_states(root, state, None, {}, settings) if changes else (),
+        earlier_states(snapshot, state.view, None, {}, settings) if changes else (),
     )
     return proposals(findings, tried), covered.why

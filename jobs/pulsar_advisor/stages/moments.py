@@ -20,56 +20,58 @@ from pulsar_advisor.model.cluster.snapshot_id import day_of
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.storage.history import day_if_any, day_with
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables.days import damage, read_day_tables
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.state import judged_view
 
 
-def moment_at(root: Root, snapshot: str) -> Moment:
+def moment_at(snapshot: Snapshot) -> Moment:
     """The moment of a snapshot. Raises `UsageError` if it has no tables and no folded day holds it."""
-    if root.is_written(snapshot, "normalize"):
-        return normalized_moment(root, read_manifest(root, snapshot))
-    if (day := day_with(root, snapshot)) is not None:
-        return next(folded_moments(root, day, [snapshot]))
-    raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' is neither normalized nor folded into a day")
+    if snapshot.is_written("normalize"):
+        return normalized_moment(snapshot, read_manifest(snapshot))
+    if (day := day_with(snapshot)) is not None:
+        return next(folded_moments(snapshot.root, day, [snapshot.id]))
+    raise UsageError(
+        f"snapshot {snapshot} of cluster '{snapshot.root.cluster}' is neither normalized nor folded into a day"
+    )
 
 
-def last_seen(root: Root, snapshot: str, cluster_name: str) -> LastSeen:
+def last_seen(snapshot: Snapshot, cluster_name: str) -> LastSeen:
     """A snapshot, with what its day had seen, for comparison with a later day's first one. Raises as `moment_at`."""
-    last = moment_at(root, snapshot)
+    last = moment_at(snapshot)
     seen = None
     if last.owners.null_count or not (last.leader and last.settings and len(last.policies)):
-        for moment in _earlier_of_day(root, snapshot, cluster_name):
+        for moment in _earlier_of_day(snapshot, cluster_name):
             seen = LastSeen.of(moment, seen)
     return LastSeen.of(last, seen)
 
 
-def _earlier_of_day(root: Root, snapshot: str, cluster_name: str) -> Iterator[Moment]:
+def _earlier_of_day(snapshot: Snapshot, cluster_name: str) -> Iterator[Moment]:
     """The earlier moments of a snapshot's day, in order of time; from the folded day, if that is undamaged.
 
     Otherwise only those that still have tables.
     """
-    name = day_of(snapshot)
+    root, name = snapshot.root, day_of(snapshot.id)
     day = day_if_any(root, name)
     is_whole = day is not None and not any(damage(root, day, DAY_TABLES))
-    folded = {one.id for one in day.snapshots if one.id < snapshot} if day and is_whole else set()
-    there = takewhile(lambda one: one > name, root.newest_first(before=snapshot))
-    with_tables = {id for id in there if id not in folded and root.is_written(id, "normalize")}
+    folded = {one.id for one in day.snapshots if one.id < snapshot.id} if day and is_whole else set()
+    there = takewhile(lambda one: one.id > name, root.newest_first(before=snapshot.id))
+    with_tables = {one.id for one in there if one.id not in folded and one.is_written("normalize")}
     of_day = folded_moments(root, day, folded) if day and folded else iter(())
     for id in sorted(folded | with_tables):
         if id in folded:
             yield next(of_day)
-        elif (moment := _moment_if_readable(root, id, cluster_name)) is not None:
+        elif (moment := _moment_if_readable(root.snapshot(id), cluster_name)) is not None:
             yield moment
 
 
-def _moment_if_readable(root: Root, snapshot: str, cluster_name: str) -> Moment | None:
+def _moment_if_readable(snapshot: Snapshot, cluster_name: str) -> Moment | None:
     """None for a snapshot that is of another cluster or can't be read."""
     try:
-        manifest = read_manifest(root, snapshot)
-        return normalized_moment(root, manifest) if manifest.identity.cluster_name == cluster_name else None
+        manifest = read_manifest(snapshot)
+        return normalized_moment(snapshot, manifest) if manifest.identity.cluster_name == cluster_name else None
     except AdvisorError:
         return None
 
@@ -83,17 +85,17 @@ def folded_moments(root: Root, day: HistoryDay, wanted: Container[str]) -> Itera
     return (replace(one, imported=one.snapshot in imported) for one in moments_of(tables, places))
 
 
-def normalized_moment(root: Root, manifest: Manifest) -> Moment:
+def normalized_moment(snapshot: Snapshot, manifest: Manifest) -> Moment:
     """The moment of a snapshot that has tables."""
-    view, snapshot = judged_view(manifest), manifest.snapshot
+    view = judged_view(manifest)
 
     def rows(table: str, *columns: str, view: View | None = None) -> pa.Table:
-        return read_table(root, snapshot, table, view, list(columns))
+        return read_table(snapshot, table, view, list(columns))
 
     return moment_of(
         manifest,
-        validation_if_any(root, snapshot),
-        settings_of(root, snapshot, {}).values,
+        validation_if_any(snapshot),
+        settings_of(snapshot, {}).values,
         rows("brokers", *BROKER_COLUMNS.values(), view=view),
         rows("bundles", *BUNDLE_COLUMNS, view=view),
         policies_of(rows("namespaces", *NAMESPACE_COLUMNS), rows("policies", *ISOLATION_COLUMNS))

@@ -12,7 +12,7 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.lease import write_once
 from pulsar_advisor.storage.results import read_manifest, read_tables_result
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.normalize import (
     LAST,
     brokers_of,
@@ -31,18 +31,18 @@ from pulsar_advisor.tables.session import jobs_named
 _log = logging.getLogger(__name__)
 
 
-def run(spark: SparkSession, root: Root, snapshot: str) -> TablesResult:
+def run(spark: SparkSession, snapshot: Snapshot) -> TablesResult:
     """Make the tables of a raw snapshot; returns the content of `tables/result/…/result.json`.
 
     A snapshot that was already normalized is left unchanged; the remains of a killed normalize are replaced. Raises
     `DataNotFit` if a raw file or its number of lines isn't as in the manifest, or if the tables don't account for all
     lines; `Refused` while another process makes the tables of this snapshot.
     """
-    manifest_sha256 = sha256_hex(read_file(root.result_file(snapshot, "capture"), "capture"))
-    path = root.result_file(snapshot, "normalize")
+    manifest_sha256 = sha256_hex(read_file(snapshot.result_file("capture"), "capture"))
+    path = snapshot.result_file("normalize")
     work = f"the tables of snapshot {snapshot} are being made"
-    write_once(path, snapshot, work, lambda: _make(spark, root, snapshot, manifest_sha256))
-    result = read_tables_result(root, snapshot)
+    write_once(path, snapshot.id, work, lambda: _make(spark, snapshot, manifest_sha256))
+    result = read_tables_result(snapshot)
     if result.manifest_sha256 != manifest_sha256:
         raise StorageError(
             f"{path} was made from another manifest ({result.manifest_sha256} instead of {manifest_sha256}): "
@@ -53,9 +53,9 @@ def run(spark: SparkSession, root: Root, snapshot: str) -> TablesResult:
     return result
 
 
-def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> TablesResult:
-    folder, manifest = root.folder("raw", snapshot), read_manifest(root, snapshot)
-    files, earlier = manifest.files, readable_earlier(root, snapshot)
+def _make(spark: SparkSession, snapshot: Snapshot, manifest_sha256: str) -> TablesResult:
+    folder, manifest = snapshot.folder("raw"), read_manifest(snapshot)
+    files, earlier = manifest.files, readable_earlier(snapshot)
     lines = sum(file.rows for file in files)
     _log.info("reading %s with %s", count(len(files), "file"), count(lines, "line"))
     verify_files(folder, files)
@@ -64,19 +64,19 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
     try:
         check_counts(folder, [file for file in files if file.surface not in raw.passing], raw.kept_counts)
         with jobs_named(spark, "make rows for several tables"):
-            tables = tables_of(spark, raw, manifest, bundles_of(spark, root, earlier), brokers_of(spark, root, earlier))
-        write_tables(root, snapshot, {table: make for table, make in tables.items() if table not in LAST})
+            tables = tables_of(spark, raw, manifest, bundles_of(spark, earlier), brokers_of(spark, earlier))
+        write_tables(snapshot, {table: make for table, make in tables.items() if table not in LAST})
         check_counts(folder, files, raw.counts)
-        write_tables(root, snapshot, {table: tables[table] for table in LAST})
+        write_tables(snapshot, {table: tables[table] for table in LAST})
     finally:
         raw.release()
-    check_rows(root, snapshot, files, raw.counts)
-    rows = count_rows(root, snapshot)
+    check_rows(snapshot, files, raw.counts)
+    rows = count_rows(snapshot)
     return TablesResult(
-        cluster=root.cluster,
-        snapshot=snapshot,
+        cluster=snapshot.root.cluster,
+        snapshot=snapshot.id,
         manifest_sha256=manifest_sha256,
-        earlier_snapshot=earlier,
+        earlier_snapshot=None if earlier is None else earlier.id,
         tables=rows,
         problems=rows[PROBLEMS.name],
     )

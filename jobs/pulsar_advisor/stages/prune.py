@@ -58,18 +58,18 @@ def remove(
     kept: list[str] = []
     at_work: list[str] = []
     references.snapshots()  # reads every plan once; what comes to it later, `refer_to` reads
-    for snapshot in sorted(left_over.union(outdated(existing))):
-        is_remainder = snapshot in left_over
-        if root.is_written(snapshot, "capture") == is_remainder:
+    for id in sorted(left_over.union(outdated(existing))):
+        snapshot, is_remainder = root.snapshot(id), id in left_over
+        if snapshot.is_written("capture") == is_remainder:
             continue  # imported, or removed by another process, since the listing
-        if references.refer_to(snapshot):
-            kept += [] if is_remainder else [snapshot]
-        elif is_at_work(root, ("raw", *stages), snapshot):
-            at_work += [] if is_remainder else [snapshot]
+        if references.refer_to(id):
+            kept += [] if is_remainder else [id]
+        elif is_at_work(snapshot, ("raw", *stages)):
+            at_work += [] if is_remainder else [id]
         else:
-            (remainders if is_remainder else removed).append(snapshot)
+            (remainders if is_remainder else removed).append(id)
             if not dry_run:
-                remove_snapshot(root, stages, snapshot, is_remainder=is_remainder)
+                remove_snapshot(snapshot, stages, is_remainder=is_remainder)
     if not dry_run:
         update_index(root)
     return Pruned(

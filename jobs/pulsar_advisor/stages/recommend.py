@@ -24,7 +24,7 @@ from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import read_plan
-from pulsar_advisor.storage.root import PLANS, Root
+from pulsar_advisor.storage.root import PLANS, Snapshot
 from pulsar_advisor.tables.background import in_background
 from pulsar_advisor.tables.judged import (
     earlier_states,
@@ -48,13 +48,13 @@ _LONGEST: Final = ("OverloadShedder", "ThresholdShedder", "MinimalMoveShedder", 
 """The shedders that may move most of a large cluster. Started last, one of them would run alone at the end."""
 
 
-def check(root: Root, snapshot: str, request: Request) -> None:
+def check(snapshot: Snapshot, request: Request) -> None:
     """Raise errors for unusable settings and data now, rather than after Spark has started."""
-    resolved_request(root, snapshot, request)
-    inputs_of(root, snapshot)
+    resolved_request(snapshot, request)
+    inputs_of(snapshot)
 
 
-def run(spark: Callable[[], SparkSession | None], root: Root, snapshot: str, request: Request) -> Recommendation:
+def run(spark: Callable[[], SparkSession | None], snapshot: Snapshot, request: Request) -> Recommendation:
     """Compute and write the plans, the outcomes and, last, `recommendation.json`; returns what it says.
 
     `spark` gives the session, which may have to start first; meanwhile the simulations run, which need none. Without a
@@ -63,52 +63,53 @@ def run(spark: Callable[[], SparkSession | None], root: Root, snapshot: str, req
     Raises `DataNotFit` without a passed validation of the same manifest, and `Refused` while another process makes
     plans of the snapshot: a result assembled from two requests would fit neither.
     """
-    check(root, snapshot, request)
-    folder = root.folder(PLANS, snapshot)
+    check(snapshot, request)
+    folder = snapshot.folder(PLANS)
 
     @cache
     def plan_in(file: str) -> Plan:  # a plan of a large cluster takes a second and many megabytes
         return read_plan(str(folder / file))
 
-    with held(folder, snapshot, f"plans of snapshot {snapshot} are being made") as lease:
-        request = resolved_request(root, snapshot, request)
-        alone = in_background(lambda: _left_alone(root, snapshot, request))
-        scores = _scores(spark, root, snapshot, request)
-        manifest_sha256 = inputs_of(root, snapshot).manifest_sha256
+    with held(folder, snapshot.id, f"plans of snapshot {snapshot} are being made") as lease:
+        request = resolved_request(snapshot, request)
+        alone = in_background(lambda: _left_alone(snapshot, request))
+        scores = _scores(spark, snapshot, request)
+        manifest_sha256 = inputs_of(snapshot).manifest_sha256
         document = recommendation(alone.result(), scores, request, plan_in, manifest_sha256)
         lease.require()
-        write_file(root.result_file(snapshot, "recommend"), document.content())
-    update_index(root, snapshot)
+        write_file(snapshot.result_file("recommend"), document.content())
+    update_index(snapshot.root, snapshot.id)
     _log.info("snapshot %s: %s", snapshot, plain(document.advice.sentence))
     return document
 
 
-def _left_alone(root: Root, snapshot: str, request: Request) -> LeftAlone:
+def _left_alone(snapshot: Snapshot, request: Request) -> LeftAlone:
     """Read the cluster, and simulate it without a plan. A what-if is a proposal itself, so lint's aren't tried."""
-    settings = settings_of(root, snapshot, request.what_if)
-    state = state_of(root, snapshot, request.view, request.what_if)
-    inputs = settings_inputs(root, snapshot)
+    settings = settings_of(snapshot, request.what_if)
+    state = state_of(snapshot, request.view, request.what_if)
+    inputs = settings_inputs(snapshot)
     is_plain = request.goal is None and not request.what_if
+    earlier = earlier_states(snapshot, state.view, request.history, request.what_if, settings.values)
     return LeftAlone.simulated(
-        Situation.of(state, settings, earlier_states(root, state, request.history, request.what_if, settings.values)),
-        [finding.change for finding in judge(lint_case(root, state, inputs))] if is_plain else (),
+        Situation.of(state, settings, earlier),
+        [finding.change for finding in judge(lint_case(snapshot, state, inputs))] if is_plain else (),
         lambda what_if: resolve_settings(*inputs, what_if),
         request.seed,
-        published_beside(root, state),
-        set_aside_by_checks(root, snapshot),
+        published_beside(snapshot, state),
+        set_aside_by_checks(snapshot),
     )
 
 
-def _scores(spark: Callable[[], SparkSession | None], root: Root, snapshot: str, request: Request) -> list[Score]:
+def _scores(spark: Callable[[], SparkSession | None], snapshot: Snapshot, request: Request) -> list[Score]:
     """The scores of the plans that each shedder makes, on its executor if there is one."""
     # Loads Spark's Java side: imported here so that a refusal comes at once.
     from pulsar_advisor.tables.fan_out import fan_out
 
     tasks: dict[str, ShedderTask] = {
         shedder: {
-            "root": root.url,
-            "cluster": root.cluster,
-            "snapshot": snapshot,
+            "root": snapshot.root.url,
+            "cluster": snapshot.root.cluster,
+            "snapshot": snapshot.id,
             "request": request.of(shedder).document(),
             "with_splits": shedder == request.shedders[0],
         }

@@ -31,12 +31,12 @@ class ShedderTask(TypedDict):
 
 def recommend_shedder(task: ShedderTask) -> str:
     """Read the cluster, ask the shedder, write plans and outcomes; returns the scores as JSON."""
-    root, snapshot = Root(task["root"], task["cluster"]), task["snapshot"]
+    snapshot = Root(task["root"], task["cluster"]).snapshot(task["snapshot"])
     request = Request.from_document(task["request"])
-    settings = settings_of(root, snapshot, request.what_if)
-    inputs, checks = inputs_of(root, snapshot), check_results(root, snapshot)
+    settings = settings_of(snapshot, request.what_if)
+    inputs, checks = inputs_of(snapshot), check_results(snapshot)
     try:
-        state, earlier = fit_states(root, snapshot, request.view, request.history, request.what_if, settings.values)
+        state, earlier = fit_states(snapshot, request.view, request.history, request.what_if, settings.values)
     except AdvisorError as error:
         return json.dumps([asdict(no_score(request.shedder, name, str(error))) for name in request.placements])
     situation = Situation.of_fit(state, settings, earlier)
@@ -44,9 +44,9 @@ def recommend_shedder(task: ShedderTask) -> str:
     scores = []
     for made in answers.plans(inputs, checks):
         if isinstance(made, Plan):
-            written = write_plan(root, made)
+            written = write_plan(snapshot.root, made)
             scores.append(score(made, state, file=written.file, digest=written.digest))
         else:
             scores.append(made)
-    write_outcomes(root, state, request.shedder, answers.proposals, [row.digest for row in scores if row.digest])
+    write_outcomes(snapshot, state, request.shedder, answers.proposals, [row.digest for row in scores if row.digest])
     return json.dumps([asdict(row) for row in scores])

@@ -29,7 +29,7 @@ from pulsar_advisor.storage.files import write_chunks, write_output
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.plans import read_plan, read_recommendation
 from pulsar_advisor.storage.results import read_validation
-from pulsar_advisor.storage.root import PLANS, Root
+from pulsar_advisor.storage.root import PLANS, Snapshot
 from pulsar_advisor.tables.earlier import good_before, validations_until
 from pulsar_advisor.tables.judged import lint_case, state_of
 from pulsar_advisor.tables.outcomes import outcomes_of
@@ -40,33 +40,32 @@ _log = logging.getLogger(__name__)
 
 
 def run(
-    root: Root,
-    snapshot: str,
+    snapshot: Snapshot,
     form: Form = "html",
     output: str | None = None,
     ledger_url: str | None = None,
     dag: str | None = None,
 ) -> tuple[ReportPage, str]:
     """Write the report of a snapshot's last recommendation; returns page and location. Raises as `report_page`."""
-    page = report_page(root, snapshot, ledger_url, dag)
-    return page, write_report(page, root, form, output)
+    page = report_page(snapshot, ledger_url, dag)
+    return page, write_report(page, snapshot, form, output)
 
 
-def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: str | None = None) -> ReportPage:
+def report_page(snapshot: Snapshot, ledger_url: str | None = None, dag: str | None = None) -> ReportPage:
     """The report of the last recommendation of a snapshot. Raises `UsageError` if there is none.
 
     The ledger, if there is one, supplies its last event, in the form `audit verify --head` takes, and whether the plan
     was carried out. `dag` is the Airflow DAG that carries plans out, named in place of commands.
     """
-    folder = root.folder(PLANS, snapshot)
-    recommendation = read_recommendation(root, snapshot)
-    validation = read_validation(root, snapshot)
-    inputs = settings_inputs(root, snapshot)
+    folder = snapshot.folder(PLANS)
+    recommendation = read_recommendation(snapshot)
+    validation = read_validation(snapshot)
+    inputs = settings_inputs(snapshot)
     settings = {
         **planned_settings(resolve_settings(*inputs), SETTING_KEYS),
         **_settings_seen(recommendation, folder),
     }
-    state = state_of(root, snapshot, recommendation.view, {})
+    state = state_of(snapshot, recommendation.view, {})
     shown = shown_combination(recommendation, state, settings)
     head, why_not_again = _recorded(ledger_url, recommendation.advice.digest)
     return build_page(
@@ -74,15 +73,15 @@ def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: s
         recommendation,
         None if shown is None else read_plan(str(folder / str(shown.plan))),
         validation,
-        outcomes_of(root, snapshot, _plans_by_shedder(recommendation)),
+        outcomes_of(snapshot, _plans_by_shedder(recommendation)),
         settings,
-        reader=Reader(str(root.location), dag, why_not_again),
+        reader=Reader(str(snapshot.root.location), dag, why_not_again),
         tool_version=running_release(),
         ledger_head=head,
-        drift=drift_since_the_last_good_snapshot(root, snapshot),
-        lint=judge(lint_case(root, state, inputs)),
+        drift=drift_since_the_last_good_snapshot(snapshot),
+        lint=judge(lint_case(snapshot, state, inputs)),
         takes_s=DEFAULT_THROTTLE.takes_s,
-        upgrade=preview_if_any(root, snapshot, recommendation.manifest_sha256),
+        upgrade=preview_if_any(snapshot, recommendation.manifest_sha256),
     )
 
 
@@ -127,34 +126,31 @@ def _settings_seen(recommendation: Recommendation, folder: UPath) -> dict[str, P
     return {key: setting for plan in plans for key, setting in plan.settings.items()}
 
 
-def drift_since_the_last_good_snapshot(root: Root, snapshot: str) -> tuple[str, ...] | None:
+def drift_since_the_last_good_snapshot(snapshot: Snapshot) -> tuple[str, ...] | None:
     """What changed since the last good snapshot, newly failing checks first; None if there is none."""
-    before = good_before(root, snapshot)
+    before = good_before(snapshot)
     if before is None:
         return None
     return (
-        *started_failing(quality_history(validations_until(root, snapshot))),
+        *started_failing(quality_history(validations_until(snapshot))),
         *drift(
-            cluster_state(root, before),
-            cluster_state(root, snapshot),
-            _effective_settings(root, before),
-            _effective_settings(root, snapshot),
+            cluster_state(before), cluster_state(snapshot), _effective_settings(before), _effective_settings(snapshot)
         ),
     )
 
 
-def _effective_settings(root: Root, snapshot: str) -> dict[str, str] | None:
-    _, runtime, dynamic = settings_inputs(root, snapshot)
+def _effective_settings(snapshot: Snapshot) -> dict[str, str] | None:
+    _, runtime, dynamic = settings_inputs(snapshot)
     return {**runtime, **dynamic} if runtime else None
 
 
-def write_report(page: ReportPage, root: Root, form: Form, output: str | None) -> str:
+def write_report(page: ReportPage, snapshot: Snapshot, form: Form, output: str | None) -> str:
     """Write a page in one form; returns its location. `output` None: `reports/cluster=…/snapshot=…/report.<form>`."""
     chunks = (chunk.encode() for chunk in rendered(page, form))
     if output:
         write_output(path := UPath(output), chunks)
     else:
-        write_chunks(path := root.folder("reports", page.snapshot) / f"report.{form}", chunks)
-        update_index(root, page.snapshot)
-    _log.info("the report of snapshot %s is %s", page.snapshot, path)
+        write_chunks(path := snapshot.folder("reports") / f"report.{form}", chunks)
+        update_index(snapshot.root, snapshot.id)
+    _log.info("the report of snapshot %s is %s", snapshot, path)
     return str(path)

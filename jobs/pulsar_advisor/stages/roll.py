@@ -31,9 +31,9 @@ from pulsar_advisor.stages.roll_order import run as roll_order
 from pulsar_advisor.stages.seal import seal, sealing
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.plans import PlanReference, read_recommendation
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 
-Turn = Callable[[str, "Goal"], None]
+Turn = Callable[[Snapshot, "Goal"], None]
 """Makes the plan of a turn from a captured snapshot: see `run`."""
 SEALED: Final = ("normalize", "validate", "recommend")
 """The stages that a turn runs."""
@@ -41,34 +41,33 @@ SEALED: Final = ("normalize", "validate", "recommend")
 
 def plan(
     spark: SparkSession,
-    root: Root,
-    snapshot: str,
+    snapshot: Snapshot,
     brokers: Sequence[str] = (),
     spare: Sequence[str] = (),
     ceiling_ratio: float | None = None,
 ) -> Recommendation:
     """The plan of a roll, from a snapshot that was judged; the arguments are those of `stages.roll_order`."""
-    order = roll_order(root, snapshot, brokers, spare, ceiling_ratio)
+    order = roll_order(snapshot, brokers, spare, ceiling_ratio)
     goal = Goal(ROLL, order.brokers, None, ceiling_ratio)
-    return recommend(lambda: spark, root, snapshot, Request(goal=goal, splits=False))
+    return recommend(lambda: spark, snapshot, Request(goal=goal, splits=False))
 
 
-def run(spark: SparkSession, root: Root, snapshot: str, roll: Plan, left: Sequence[str]) -> Recommendation:
+def run(spark: SparkSession, snapshot: Snapshot, roll: Plan, left: Sequence[str]) -> Recommendation:
     """Normalize a captured snapshot, judge it, and make the plan of the next turn of a roll; `left` are broker ids."""
-    normalize(spark, root, snapshot)
-    validate(spark, root, snapshot)
+    normalize(spark, snapshot)
+    validate(spark, snapshot)
     assert roll.goal is not None, "as a roll has one"
     asked = replace(Request.of_plan(roll), goal=replace(roll.goal, brokers=tuple(left)))
-    return recommend(lambda: spark, root, snapshot, asked)
+    return recommend(lambda: spark, snapshot, asked)
 
 
-def in_a_session(roll: Plan, root: Root, ledger: Ledger, spark: Callable[[str], SparkSession]) -> Turn:
+def in_a_session(roll: Plan, ledger: Ledger, spark: Callable[[Snapshot], SparkSession]) -> Turn:
     """Makes turns in this process, in a Spark session large enough for the snapshot."""
 
-    def turn(snapshot: str, goal: Goal) -> None:
+    def turn(snapshot: Snapshot, goal: Goal) -> None:
         session = spark(snapshot)
-        with sealing(lambda: nullcontext(ledger), root, snapshot, *SEALED):
-            run(session, root, snapshot, roll, goal.brokers)
+        with sealing(lambda: nullcontext(ledger), snapshot, *SEALED):
+            run(session, snapshot, roll, goal.brokers)
 
     return turn
 
@@ -88,14 +87,14 @@ def reached(
 
     def plan_anew(goal: Goal) -> tuple[Plan, str | None]:
         snapshot = capture(options, root)
-        seal(lambda: nullcontext(ledger), root, snapshot, "capture")
+        seal(lambda: nullcontext(ledger), snapshot, "capture")
         if reason := interruption():
             raise Refused(f"nothing was sent: {reason}")
         turn(snapshot, goal)
-        [answer] = read_recommendation(root, snapshot).combinations
+        [answer] = read_recommendation(snapshot).combinations
         if answer.plan is None or answer.digest is None:
             raise DataNotFit(f"the turn couldn't be planned from snapshot {snapshot}: {answer.error or 'no reason'}")
-        made = PlanReference(snapshot, answer.plan, answer.digest).load(root)
+        made = PlanReference(snapshot.id, answer.plan, answer.digest).load(root)
         return made, why_not_computed_here(root, ledger, made)
 
     with AdminTransport(options.required_admin, writes=True) as transport:

@@ -15,7 +15,7 @@ from pulsar_advisor.storage.files import sha256_hex, sha256_of_file
 from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.results import result_sha256
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 
 _WRITTEN_ONCE: Final = frozenset({"normalize", "validate"})
 """The stages that leave a result as it is if there is one."""
@@ -27,17 +27,17 @@ _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def sealing(opened: Opened, root: Root, snapshot: str, *stages: str) -> Iterator[None]:
+def sealing(opened: Opened, snapshot: Snapshot, *stages: str) -> Iterator[None]:
     """Record in a ledger what stages write about a snapshot within the block; see `seal`.
 
     A result that was there before isn't recorded: stages leave it as it is, and anyone may have put it there.
     """
-    there = {stage for stage in stages if stage in _WRITTEN_ONCE and root.is_written(snapshot, stage)}
+    there = {stage for stage in stages if stage in _WRITTEN_ONCE and snapshot.is_written(stage)}
     yield
-    seal(opened, root, snapshot, *(stage for stage in stages if stage not in there))
+    seal(opened, snapshot, *(stage for stage in stages if stage not in there))
 
 
-def seal(opened: Opened, root: Root, snapshot: str, *stages: str) -> None:
+def seal(opened: Opened, snapshot: Snapshot, *stages: str) -> None:
     """Record in a ledger what stages have just written about a snapshot.
 
     Without a writable ledger, logs that a person has to approve the snapshot's plans.
@@ -47,21 +47,21 @@ def seal(opened: Opened, root: Root, snapshot: str, *stages: str) -> None:
     try:
         with opened() as ledger:
             for stage in stages:
-                if (sha256 := result_sha256(root, snapshot, stage)) is not None:
-                    plans = _listed(root, snapshot) if stage == "recommend" else ()
-                    record_seal(ledger, root.cluster, snapshot, stage, sha256, plans)
+                if (sha256 := result_sha256(snapshot, stage)) is not None:
+                    plans = _listed(snapshot) if stage == "recommend" else ()
+                    record_seal(ledger, snapshot.root.cluster, snapshot.id, stage, sha256, plans)
     except (AdvisorError, OSError) as error:
         _log.warning("snapshot %s is not sealed, so no policy can approve its plans: %s", snapshot, error)
 
 
-def require_as_sealed(ledger: Ledger, root: Root, snapshot: str, *stages: str) -> str | None:
+def require_as_sealed(ledger: Ledger, snapshot: Snapshot, *stages: str) -> str | None:
     """Why one of these stages' results can't be compared with its newest seal; None if all existing results agree.
 
     Raises `Refused` if one differs.
     """
-    seals = seals_of_snapshot(ledger, root.cluster, snapshot)
-    found = [(stage, result_sha256(root, snapshot, stage)) for stage in stages]
-    reasons = [why_not_as_sealed(seals, snapshot, stage, sha256) for stage, sha256 in found]
+    seals = seals_of_snapshot(ledger, snapshot.root.cluster, snapshot.id)
+    found = [(stage, result_sha256(snapshot, stage)) for stage in stages]
+    reasons = [why_not_as_sealed(seals, snapshot.id, stage, sha256) for stage, sha256 in found]
     return next(filter(None, reasons), None)
 
 
@@ -95,6 +95,6 @@ def why_no_sealed_day(ledger: Ledger, root: Root, day: str) -> str | None:
     return f"{path} was changed since: the ledger has seals of this day, but none of this file"
 
 
-def _listed(root: Root, snapshot: str) -> list[str]:
+def _listed(snapshot: Snapshot) -> list[str]:
     """The digests of the plans that the recommendation of a snapshot lists."""
-    return sorted({row.digest for row in read_recommendation(root, snapshot).combinations if row.digest})
+    return sorted({row.digest for row in read_recommendation(snapshot).combinations if row.digest})

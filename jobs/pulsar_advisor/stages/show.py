@@ -9,38 +9,38 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.snapshots.summary import of_recommendation, of_tables, of_validation, summary
 from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.results import read_manifest, read_tables_result, read_validation
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 
 
-def run(root: Root, snapshot: str) -> SnapshotSummary:
+def run(snapshot: Snapshot) -> SnapshotSummary:
     """The summary. Raises `UsageError` if there is no such snapshot."""
-    return summary(read_manifest(root, snapshot), dict(_stages(root, snapshot)))
+    return summary(read_manifest(snapshot), dict(_stages(snapshot)))
 
 
-def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
+def _stages(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """The result of each stage in words; one that can't be read says so."""
     outcomes = {"normalized": _tables, "validated": _validation, "recommended": _recommendation, "reported": _reports}
     for stage, outcome in outcomes.items():
         try:
-            said = outcome(root, snapshot)
+            said = outcome(snapshot)
         except (AdvisorError, OSError) as error:
             said = f"but its result can't be used: {error}"
         if said is not None:
             yield stage, said
 
 
-def _tables(root: Root, snapshot: str) -> str | None:
-    return of_tables(read_tables_result(root, snapshot)) if root.is_written(snapshot, "normalize") else None
+def _tables(snapshot: Snapshot) -> str | None:
+    return of_tables(read_tables_result(snapshot)) if snapshot.is_written("normalize") else None
 
 
-def _validation(root: Root, snapshot: str) -> str | None:
-    return of_validation(read_validation(root, snapshot)) if root.is_written(snapshot, "validate") else None
+def _validation(snapshot: Snapshot) -> str | None:
+    return of_validation(read_validation(snapshot)) if snapshot.is_written("validate") else None
 
 
-def _recommendation(root: Root, snapshot: str) -> str | None:
-    return of_recommendation(read_recommendation(root, snapshot)) if root.is_written(snapshot, "recommend") else None
+def _recommendation(snapshot: Snapshot) -> str | None:
+    return of_recommendation(read_recommendation(snapshot)) if snapshot.is_written("recommend") else None
 
 
-def _reports(root: Root, snapshot: str) -> str | None:
-    reports = root.folder("reports", snapshot)
+def _reports(snapshot: Snapshot) -> str | None:
+    reports = snapshot.folder("reports")
     return ", ".join(sorted(file.name for file in reports.iterdir())) if reports.is_dir() else None

@@ -22,7 +22,7 @@ from pulsar_advisor.stages.simulate_combination import SimulationTask, simulate_
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import RESULT, Snapshot
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.judged import inputs_of, require_coverage, settings_of, state_of, warn_of_caveats
 from pulsar_advisor.tables.simulations import FOLDER, Row, remove_other_parts, remove_simulations
@@ -35,17 +35,15 @@ _DIGITS: Final = 12
 _SCORES: Final = TypeAdapter(tuple[SimulatedScore | NotSimulated, ...])
 
 
-def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
+def check(snapshot: Snapshot, request: SimulationRequest) -> None:
     """Raise errors for unusable settings and data now, rather than after Spark has started."""
-    _combinations(root, snapshot, request)
-    _replayed(root, snapshot, request.replay)
-    inputs_of(root, snapshot)
-    require_coverage(root, snapshot, request.combinations.view, settings_of(root, snapshot, {}).values)
+    _combinations(snapshot, request)
+    _replayed(snapshot, request.replay)
+    inputs_of(snapshot)
+    require_coverage(snapshot, request.combinations.view, settings_of(snapshot, {}).values)
 
 
-def run(
-    spark: Callable[[], SparkSession | None], root: Root, snapshot: str, request: SimulationRequest
-) -> SimulationResult:
+def run(spark: Callable[[], SparkSession | None], snapshot: Snapshot, request: SimulationRequest) -> SimulationResult:
     """Simulate and, once the tables are written, write `result.json`; returns what it says.
 
     `spark` gives the session, which may have to start; without one, this process simulates. Each simulation writes its
@@ -56,41 +54,39 @@ def run(
     """
     from pulsar_advisor.tables.fan_out import fan_out
 
-    check(root, snapshot, request)
-    folder = root.folder(f"{FOLDER}/result", snapshot)
-    with held(folder, snapshot, f"snapshot {snapshot} is being simulated") as lease:
+    check(snapshot, request)
+    folder = snapshot.folder(f"{FOLDER}/result")
+    with held(folder, snapshot.id, f"snapshot {snapshot} is being simulated") as lease:
         if (folder / RESULT).exists():
-            remove_simulations(root, snapshot)
-        warn_of_caveats(root, snapshot, request.combinations.view)
-        wanted = tasks(root, snapshot, request)
+            remove_simulations(snapshot)
+        warn_of_caveats(snapshot, request.combinations.view)
+        wanted = tasks(snapshot, request)
         answers = fan_out(spark(), wanted, simulate_combination)
         lease.require()
-        remove_other_parts(root, snapshot, [task["part"] for task in wanted.values()])
-        document = _document(
-            root, snapshot, request, [row for answer in answers.values() for row in json.loads(answer)]
-        )
+        remove_other_parts(snapshot, [task["part"] for task in wanted.values()])
+        document = _document(snapshot, request, [row for answer in answers.values() for row in json.loads(answer)])
         write_file(folder / RESULT, document.content())
     return document
 
 
-def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, SimulationTask]:
+def tasks(snapshot: Snapshot, request: SimulationRequest) -> dict[str, SimulationTask]:
     """One task per simulation, by id; placement varies fastest."""
     combinations = request.combinations
     each = [
         (shedder, placement, point, combinations.seed + number)
-        for point, resolved in _combinations(root, snapshot, request)
+        for point, resolved in _combinations(snapshot, request)
         for shedder in resolved.shedders
         for number in range(request.seeds)
         for placement in resolved.placements
     ]
-    validation_sha256 = inputs_of(root, snapshot).validation_sha256
-    replayed = _replayed(root, snapshot, request.replay)
+    validation_sha256 = inputs_of(snapshot).validation_sha256
+    replayed = _replayed(snapshot, request.replay)
     found: dict[str, SimulationTask] = {}
     for number, (shedder, placement, point, seed) in enumerate(each):
         task: SimulationTask = {
-            "root": root.url,
-            "cluster": root.cluster,
-            "snapshot": snapshot,
+            "root": snapshot.root.url,
+            "cluster": snapshot.root.cluster,
+            "snapshot": snapshot.id,
             "validation_sha256": validation_sha256,
             "view": combinations.view,
             "history": combinations.history,
@@ -111,34 +107,34 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Si
     return found
 
 
-def _combinations(root: Root, snapshot: str, request: SimulationRequest) -> list[tuple[dict[str, str], Request]]:
+def _combinations(snapshot: Snapshot, request: SimulationRequest) -> list[tuple[dict[str, str], Request]]:
     """Each point of the grid with its combinations: its settings may change the cluster's own strategies."""
-    manager = read_manifest(root, snapshot).load_manager
+    manager = read_manifest(snapshot).load_manager
     return [
-        (point, request.combinations.resolved(configured_of(manager, settings_of(root, snapshot, point).values)))
+        (point, request.combinations.resolved(configured_of(manager, settings_of(snapshot, point).values)))
         for point in request.points()
     ]
 
 
-def _replayed(root: Root, snapshot: str, number: int) -> list[str]:
+def _replayed(snapshot: Snapshot, number: int) -> list[str]:
     """The earlier snapshots whose load is replayed, oldest first. Raises `UsageError` if there are fewer."""
-    newest = list(islice(comparable_before(root, snapshot), number))
+    newest = list(islice(comparable_before(snapshot), number))
     if len(newest) < number:
         raise UsageError(
             f"can't replay the load of {count(number, 'earlier snapshot')}: {len(newest)} can be compared with "
             f"{snapshot}; give --replay at most that many"
         )
-    return newest[::-1]
+    return [one.id for one in reversed(newest)]
 
 
-def _document(root: Root, snapshot: str, request: SimulationRequest, scores: Sequence[Row]) -> SimulationResult:
-    state = state_of(root, snapshot, request.combinations.view, {})
-    settings = settings_of(root, snapshot, {})
+def _document(snapshot: Snapshot, request: SimulationRequest, scores: Sequence[Row]) -> SimulationResult:
+    state = state_of(snapshot, request.combinations.view, {})
+    settings = settings_of(snapshot, {})
     own = configured_of(state.load_manager, settings.values)
     return SimulationResult(
-        cluster=root.cluster,
-        snapshot=snapshot,
-        manifest_sha256=inputs_of(root, snapshot).manifest_sha256,
+        cluster=snapshot.root.cluster,
+        snapshot=snapshot.id,
+        manifest_sha256=inputs_of(snapshot).manifest_sha256,
         view=state.view,
         model="base_load",
         request=Simulated(

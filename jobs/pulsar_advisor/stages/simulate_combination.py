@@ -11,7 +11,7 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import simulate
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables.judged import earlier_states, judged_state, settings_of, states_at
 from pulsar_advisor.tables.simulations import SCORES, Row, Rows, not_simulated, rows_of, scores_of_part, write_part
 
@@ -46,16 +46,16 @@ class SimulationTask(TypedDict):
 
 def simulate_combination(task: SimulationTask) -> str:
     """Simulate and write the tables, unless a killed run did; returns the rows of scores as JSON."""
-    root = Root(task["root"], task["cluster"])
-    scores = scores_of_part(root, task["snapshot"], task["part"])
+    snapshot = Root(task["root"], task["cluster"]).snapshot(task["snapshot"])
+    scores = scores_of_part(snapshot, task["part"])
     if scores is None:
-        rows = _simulated(root, task)
-        write_part(root, task["snapshot"], task["part"], rows)
+        rows = _simulated(snapshot, task)
+        write_part(snapshot, task["part"], rows)
         scores = list(rows[SCORES])
     return json.dumps(scores)
 
 
-def _simulated(root: Root, task: SimulationTask) -> Rows:
+def _simulated(snapshot: Snapshot, task: SimulationTask) -> Rows:
     what_if, shedder, placement = task["what_if"], task["shedder"], task["placement"]
     key: Row = {
         "shedder": shedder,
@@ -64,10 +64,10 @@ def _simulated(root: Root, task: SimulationTask) -> Rows:
         "seed": task["seed"],
     }
     try:
-        settings = settings_of(root, task["snapshot"], what_if).values
-        state = judged_state(root, task["snapshot"], task["view"], what_if, settings, task["validation_sha256"])
-        earlier = earlier_states(root, state, task["history"], what_if, settings)
-        before = states_at(root, task["replayed"], state.view, what_if)
+        settings = settings_of(snapshot, what_if).values
+        state = judged_state(snapshot, task["view"], what_if, settings, task["validation_sha256"])
+        earlier = earlier_states(snapshot, state.view, task["history"], what_if, settings)
+        before = states_at(map(snapshot.root.snapshot, task["replayed"]), state.view, what_if)
         is_own = (shedder, placement) == configured_of(state.load_manager, settings)
         simulation = simulate(
             shedder,

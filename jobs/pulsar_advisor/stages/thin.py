@@ -65,16 +65,16 @@ def _remove_raw_files(
     def may_go(snapshot: str) -> bool:
         return (
             snapshot not in staying
-            and root.is_written(snapshot, "normalize")
+            and root.snapshot(snapshot).is_written("normalize")
             and folded.hold(snapshot)
-            and not is_at_work(root, ("raw", "tables/result"), snapshot)
+            and not is_at_work(root.snapshot(snapshot), ("raw", "tables/result"))
         )
 
     days = set()
     for snapshot in filter(may_go, there):
         days.add(day_of(snapshot))
         if not dry_run:
-            remove_raw_files(root, snapshot)
+            remove_raw_files(root.snapshot(snapshot))
     return sorted(days)
 
 

@@ -19,25 +19,25 @@ from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade, settings
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest, upgrade_preview
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.results import read_document, read_manifest
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import RESULT, Snapshot
 from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage
 from pulsar_advisor.tables.settings_inputs import settings_inputs_of_oldest
 
 _WORD: Final = re.compile(r"\w+")
 
 
-def run(root: Root, snapshot: str, request: UpgradeRequest) -> UpgradePreview:
+def run(snapshot: Snapshot, request: UpgradeRequest) -> UpgradePreview:
     """Simulate both releases and write `result.json`, which the next report of the snapshot shows.
 
     Raises `UsageError` if it isn't an upgrade, and `DataNotFit` without a passed validation of the same manifest or if
     that excluded too much.
     """
-    inputs = inputs_of(root, snapshot)
-    version, runtime, dynamic = settings_inputs_of_oldest(root, snapshot)
-    upgrade = settings_upgrade(version, runtime, dynamic, request.to, read_manifest(root, snapshot).load_manager)
+    inputs = inputs_of(snapshot)
+    version, runtime, dynamic = settings_inputs_of_oldest(snapshot)
+    upgrade = settings_upgrade(version, runtime, dynamic, request.to, read_manifest(snapshot).load_manager)
     own = upgrade.before.values
-    require_coverage(root, snapshot, "judged", own)
-    state, earlier = fit_states(root, snapshot, "judged", None, {}, own)
+    require_coverage(snapshot, "judged", own)
+    state, earlier = fit_states(snapshot, "judged", None, {}, own)
     document = upgrade_preview(
         state,
         upgrade,
@@ -47,7 +47,7 @@ def run(root: Root, snapshot: str, request: UpgradeRequest) -> UpgradePreview:
         configuration_known=bool(runtime),
         findings=_new_findings(state, upgrade, request.to, dynamic),
     )
-    write_file(_path(root, snapshot), document.content())
+    write_file(_path(snapshot), document.content())
     return document
 
 
@@ -70,12 +70,12 @@ def _named(finding: LintFinding) -> set[str]:
     return set(_WORD.findall(finding.sentence)) & SETTING_KEYS
 
 
-def preview_if_any(root: Root, snapshot: str, manifest_sha256: str) -> UpgradePreview | None:
+def preview_if_any(snapshot: Snapshot, manifest_sha256: str) -> UpgradePreview | None:
     """The last preview of a snapshot with this manifest; None without one."""
-    path = _path(root, snapshot)
+    path = _path(snapshot)
     preview = read_document(path, UpgradePreview) if path.exists() else None
     return preview if preview is not None and preview.manifest_sha256 == manifest_sha256 else None
 
 
-def _path(root: Root, snapshot: str) -> UPath:
-    return root.folder("upgrades", snapshot) / RESULT
+def _path(snapshot: Snapshot) -> UPath:
+    return snapshot.folder("upgrades") / RESULT

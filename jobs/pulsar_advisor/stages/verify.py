@@ -13,7 +13,7 @@ from pulsar_advisor.model.configuration.resolved_settings import resolve_setting
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
 
@@ -34,22 +34,23 @@ def judged_from(plan: Plan, ledger: Ledger, root: Root) -> datetime:
     """
     _, ended_at_ms = settled_run(plan, ledger)
     # Without the snapshot's tables, the release's defaults.
-    is_known = root.is_written(plan.snapshot, "normalize")
-    inputs = settings_inputs(root, plan.snapshot) if is_known else (plan.pulsar_version, {}, {})
+    planned_on = root.snapshot(plan.snapshot)
+    inputs = settings_inputs(planned_on) if planned_on.is_written("normalize") else (plan.pulsar_version, {}, {})
     wait_s = min(settle_s(resolve_settings(*inputs).values), _LONGEST_WAIT_S)
     return datetime.fromtimestamp(ended_at_ms / 1000, UTC) + timedelta(seconds=wait_s)
 
 
-def check_snapshot(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> None:
+def check_snapshot(plan: Plan, ledger: Ledger, snapshot: Snapshot) -> None:
     """Raise now, rather than after Spark, if a snapshot predates the end of the run."""
-    require_later(snapshot, read_manifest(root, snapshot).started_at_ms, *settled_run(plan, ledger))
+    require_later(snapshot.id, read_manifest(snapshot).started_at_ms, *settled_run(plan, ledger))
 
 
-def run(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> VerifyResult:
+def run(plan: Plan, ledger: Ledger, snapshot: Snapshot) -> VerifyResult:
     """Compare an applied plan with a normalized snapshot; see `verify_plan`."""
-    settings = resolve_settings(*settings_inputs(root, snapshot)).values
-    before = cluster_state(root, plan.snapshot) if root.is_written(plan.snapshot, "normalize") else None
-    result = verify_plan(plan, ledger, cluster_state(root, snapshot, "fresh"), settings, before)
+    settings = resolve_settings(*settings_inputs(snapshot)).values
+    planned_on = snapshot.root.snapshot(plan.snapshot)
+    before = cluster_state(planned_on) if planned_on.is_written("normalize") else None
+    result = verify_plan(plan, ledger, cluster_state(snapshot, "fresh"), settings, before)
     found = f"not as predicted: {plain('; '.join(result.deviations))}" if result.deviations else "as predicted"
     _log.info("run %d of %s, by snapshot %s: %s", result.run, result.digest, snapshot, found)
     return result

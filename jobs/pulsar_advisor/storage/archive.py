@@ -36,7 +36,7 @@ from pulsar_advisor.storage.files import (
     write_output,
 )
 from pulsar_advisor.storage.index import update_index
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 
 LARGEST_MANIFEST_BYTES: Final = 64 << 20
 MOST_VALUES: Final = 1_000_000
@@ -53,13 +53,13 @@ _CHUNK_BYTES: Final = 1 << 20
 _PATH = re.compile(r"[a-z_]+(/[0-9]+)?\.jsonl\.zst")
 
 
-def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
-    """Write one snapshot (an id, or `latest`) to a tar file; the same snapshot always produces the same bytes.
+def export_snapshot(snapshot: Snapshot, file: Path) -> None:
+    """Write one snapshot to a tar file; the same snapshot always produces the same bytes.
 
     Raises `UsageError` if the snapshot doesn't exist or the file does, `StorageError` if a file of the snapshot
     doesn't match its manifest.
     """
-    folder = root.folder("raw", root.resolve(snapshot))
+    folder = snapshot.folder("raw")
     if file.exists():
         raise UsageError(f"{file} already exists: choose another name, or remove it")
     manifest = read_file(folder / MANIFEST, "capture")
@@ -67,8 +67,8 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
     write_output(UPath(file), _archived(_files(folder, manifest, listed)))
 
 
-def import_snapshot(file: Path, root: Root) -> str:
-    """Import an archive's snapshot under the root's cluster name and return its id; the manifest is unchanged.
+def import_snapshot(file: Path, root: Root) -> Snapshot:
+    """Import an archive's snapshot under the root's cluster name; the manifest is unchanged.
 
     Missing or damaged files of an existing snapshot with the same manifest are restored. Raises `StorageError` for an
     archive that holds anything but the snapshot's own, undamaged files, `UsageError` if another snapshot has that id. A
@@ -84,7 +84,7 @@ def import_snapshot(file: Path, root: Root) -> str:
             snapshot = _take_in(archive, str(file), root)
     except tarfile.HeaderError as error:
         raise StorageError(f"{file} is not a snapshot archive, or is damaged: {error}") from error
-    update_index(root, snapshot)
+    update_index(root, snapshot.id)
     return snapshot
 
 
@@ -134,7 +134,7 @@ def _digits(number: int) -> str:
     return f"{number}" if abs(number) < 10**18 else f"{number:.0e}"
 
 
-def _take_in(archive: BinaryIO, source: str, root: Root) -> str:
+def _take_in(archive: BinaryIO, source: str, root: Root) -> Snapshot:
     members = _members(archive, source)
     name, offset, size = next(members, ("", 0, 0))
     if name != MANIFEST:
@@ -149,19 +149,20 @@ def _take_in(archive: BinaryIO, source: str, root: Root) -> str:
             "check the clocks of this machine and of the one that captured it"
         )
     expected = _listed_files(document, source)
-    folder = root.folder("raw", document.snapshot)
-    if root.is_written(document.snapshot, "capture") and read_file(folder / MANIFEST, "capture") == manifest:
+    snapshot = root.snapshot(document.snapshot)
+    folder = snapshot.folder("raw")
+    if snapshot.is_written("capture") and read_file(folder / MANIFEST, "capture") == manifest:
         _take_files(archive, members, expected, source, folder)  # the same snapshot, byte for byte
-        if not root.is_written(document.snapshot, "capture"):
+        if not snapshot.is_written("capture"):
             remove_folder(folder)  # what was just put back would look like a capture at work
-            raise StorageError(f"snapshot {document.snapshot} was being removed meanwhile: import {source} again")
-        return document.snapshot
+            raise StorageError(f"snapshot {snapshot} was being removed meanwhile: import {source} again")
+        return snapshot
     remove_remainders(root)
-    with without_empty_folders(folder.parent), claimed_as(root, document.snapshot) as lease:
+    with without_empty_folders(folder.parent), claimed_as(snapshot) as lease:
         _take_files(archive, members, expected, source, lease.folder)
         lease.require()
         write_file(lease.folder / MANIFEST, manifest)
-    return document.snapshot
+    return snapshot
 
 
 def _take_files(

@@ -17,7 +17,7 @@ from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_momen
 from pulsar_advisor.model.errors import StorageError, UsageError, attempting
 from pulsar_advisor.storage.files import is_local, write_file
 from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, RENEW_EVERY, Lease, is_held, read_lease, repeated
-from pulsar_advisor.storage.root import MANIFEST, Root, names_in
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot, names_in
 from pulsar_advisor.storage.store_clock import age
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
@@ -31,24 +31,24 @@ def claimed(root: Root, moment: datetime) -> Iterator[Lease]:
     Raises `StorageError` if there is a snapshot from the future, which would stay the latest one.
     """
     newest = next(root.newest_first(), None)
-    if newest is not None and (ahead := snapshot_moment(newest) - moment) > CLOCK_TOLERANCE:
+    if newest is not None and (ahead := snapshot_moment(newest.id) - moment) > CLOCK_TOLERANCE:
         raise StorageError(
             f"snapshot {newest} of cluster '{root.cluster}' is {ahead // timedelta(minutes=1)} min in the future, and "
             "would stay the latest: the clock of this machine was set back, or that one was captured with a clock "
-            f"ahead. Set the clock, or remove {root.folder('raw', newest)}"
+            f"ahead. Set the clock, or remove {newest.folder('raw')}"
         )
-    while (lease := _claim(root, snapshot_id(moment))) is None:
+    while (lease := _claim(root.snapshot(snapshot_id(moment)))) is None:
         moment += timedelta(seconds=1)
     with _held(lease):
         yield lease
 
 
 @contextmanager
-def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
+def claimed_as(snapshot: Snapshot) -> Iterator[Lease]:
     """The folder of a snapshot from elsewhere. Raises `UsageError` if it is taken, or its writer was just killed."""
-    lease = _claim(root, snapshot)
+    lease = _claim(snapshot)
     if lease is None:
-        folder, taken = root.folder("raw", snapshot), f"snapshot {snapshot} of cluster '{root.cluster}'"
+        folder, taken = snapshot.folder("raw"), f"snapshot {snapshot} of cluster '{snapshot.root.cluster}'"
         if (folder / MANIFEST).exists():
             raise UsageError(f"{taken} already exists: {folder}")
         raise UsageError(
@@ -139,9 +139,9 @@ def _is_being_written(folder: UPath) -> bool:
     return True  # it is being removed at this moment
 
 
-def _claim(root: Root, snapshot: str) -> Lease | None:
+def _claim(snapshot: Snapshot) -> Lease | None:
     """Make the folder ours; None if it is taken. On an object store two simultaneous claims may both succeed."""
-    folder = root.folder("raw", snapshot)
+    folder = snapshot.folder("raw")
     with attempting(f"write {folder}"):
         try:
             if is_local(folder):
@@ -150,7 +150,7 @@ def _claim(root: Root, snapshot: str) -> Lease | None:
                 return None
         except FileExistsError:
             return None
-    lease = Lease(snapshot, folder)
+    lease = Lease(snapshot.id, folder)
     try:
         write_file(folder / LEASE, lease.content())
     except BaseException:

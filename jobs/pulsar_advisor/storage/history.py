@@ -13,7 +13,7 @@ from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.storage.claim import remove_file, remove_folder, require_no_link
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_document
-from pulsar_advisor.storage.root import RESULT, Root, names_in
+from pulsar_advisor.storage.root import RESULT, Root, Snapshot, names_in
 
 _DAY: Final = re.compile(r"day=([0-9]{8})")
 
@@ -37,10 +37,10 @@ def read_day(root: Root, day: str) -> HistoryDay:
     return found
 
 
-def day_with(root: Root, snapshot: str) -> HistoryDay | None:
+def day_with(snapshot: Snapshot) -> HistoryDay | None:
     """The folded day that holds a snapshot; None without one. Raises as `day_if_any`."""
-    day = day_if_any(root, day_of(snapshot))
-    return day if day is not None and any(one.id == snapshot for one in day.snapshots) else None
+    day = day_if_any(snapshot.root, day_of(snapshot.id))
+    return day if day is not None and any(one.id == snapshot.id for one in day.snapshots) else None
 
 
 def days_between(root: Root, first: str, last: str) -> list[HistoryDay]:

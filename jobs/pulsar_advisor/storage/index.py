@@ -22,7 +22,7 @@ from pulsar_advisor.model.text.some_of import beginning
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.results import read_document, read_validation
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 
 INDEXED: Final = 100
 """Snapshots in the index; pages show fewer at a time."""
@@ -62,7 +62,7 @@ def newest(root: Root, count: int, before: str | None = None) -> Sequence[Snapsh
         if len(found) == count or len(indexed) < INDEXED:
             return found
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        return list(pool.map(lambda id: _row(root, id), islice(root.newest_first(before), count)))
+        return list(pool.map(_row, islice(root.newest_first(before), count)))
 
 
 def newest_advised(root: Root, now: datetime) -> str | None:
@@ -81,9 +81,9 @@ def why_no_advice(since: datetime, advised: str | None, though: str = "") -> str
     return f"no snapshot since {since:%Y-%m-%d %H:%M} UTC led to advice{though}: {last}"
 
 
-def has_report(root: Root, snapshot: str) -> bool:
+def has_report(snapshot: Snapshot) -> bool:
     """Whether a snapshot has a report."""
-    return (root.folder("reports", snapshot) / "report.html").exists()
+    return (snapshot.folder("reports") / "report.html").exists()
 
 
 def _path(root: Root) -> UPath:
@@ -102,41 +102,41 @@ def _read(root: Root) -> tuple[SnapshotRow, ...] | None:
 def _rows(root: Root, known: Sequence[SnapshotRow], changed: str | None) -> tuple[SnapshotRow, ...]:
     """The rows according to the files now; the known row of a snapshot that every stage has finished is reused."""
     settled = {row.id: row for row in known if row.has_report and row.is_settled and row.id != changed}
-    ids = islice(root.newest_first(known=settled), INDEXED)
+    found = islice(root.newest_first(known=settled), INDEXED)
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        return tuple(pool.map(lambda id: settled.get(id) or _row(root, id), ids))
+        return tuple(pool.map(lambda snapshot: settled.get(snapshot.id) or _row(snapshot), found))
 
 
-def _row(root: Root, snapshot: str) -> SnapshotRow:
+def _row(snapshot: Snapshot) -> SnapshotRow:
     """A row from the files; one that can't be read says so."""
     try:
-        return _read_row(root, snapshot)
+        return _read_row(snapshot)
     except (AdvisorError, OSError) as error:
-        sentence = str(error).replace(str(root.location), "…")
-        return SnapshotRow(id=snapshot, verdict="unreadable", sentence=beginning(sentence, _LONGEST_SENTENCE))
+        sentence = str(error).replace(str(snapshot.root.location), "…")
+        return SnapshotRow(id=snapshot.id, verdict="unreadable", sentence=beginning(sentence, _LONGEST_SENTENCE))
 
 
-def _read_row(root: Root, snapshot: str) -> SnapshotRow:
+def _read_row(snapshot: Snapshot) -> SnapshotRow:
     def row(
         verdict: SnapshotVerdict, sentence: str, failed: int | None = None, imbalance: float | None = None
     ) -> SnapshotRow:
         return SnapshotRow(
-            id=snapshot,
+            id=snapshot.id,
             verdict=verdict,
             sentence=beginning(sentence, _LONGEST_SENTENCE),
             failed_checks=failed,
             imbalance_ratio=imbalance,
-            has_report=has_report(root, snapshot),
+            has_report=has_report(snapshot),
         )
 
-    if not root.is_written(snapshot, "validate"):
+    if not snapshot.is_written("validate"):
         return row("unfinished", "captured; not validated")
-    judged = read_validation(root, snapshot)
+    judged = read_validation(snapshot)
     failed = [check for check in judged.results if not check.success]
     if not judged.success:
         return row("unfit", f"must not be used; {judged.stopped_by}", len(failed))
-    if not root.is_written(snapshot, "recommend"):
+    if not snapshot.is_written("recommend"):
         return row("unfinished", "validated; no recommendation", len(failed))
-    made = read_recommendation(root, snapshot)
+    made = read_recommendation(snapshot)
     unadvised: SnapshotVerdict = "unfit" if made.is_unjudged else "nothing"
     return row("act" if made.advice.plan else unadvised, made.advice.sentence, len(failed), made.imbalance_ratio)

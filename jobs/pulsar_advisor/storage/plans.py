@@ -19,7 +19,7 @@ from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.storage.files import read_file, write_file
 from pulsar_advisor.storage.results import read_document
-from pulsar_advisor.storage.root import PLANS, Root
+from pulsar_advisor.storage.root import PLANS, Root, Snapshot
 
 if TYPE_CHECKING:
     from pulsar_advisor.documents.recommendation import Recommendation
@@ -61,7 +61,7 @@ class PlanReference:
         """Raises `Refused` for a name that no plan file has, such as one that leads out of the folder."""
         if not _PLAN_FILE.fullmatch(self.file) or "/" in self.file:
             raise Refused(f"{self.file!r} is not the name of a plan's file")
-        return root.folder(PLANS, self.snapshot) / self.file
+        return root.snapshot(self.snapshot).folder(PLANS) / self.file
 
 
 def write_plan(root: Root, plan: Plan) -> PlanReference:
@@ -71,7 +71,7 @@ def write_plan(root: Root, plan: Plan) -> PlanReference:
     """
     sealed = seal(plan)
     written = PlanReference(plan.snapshot, file_name(plan, sealed.digest), sealed.digest)
-    path = root.folder(PLANS, plan.snapshot) / written.file
+    path = root.snapshot(plan.snapshot).folder(PLANS) / written.file
     if not path.exists():
         write_file(path, sealed.content)
     elif read_file(path, "recommend") != sealed.content:
@@ -90,7 +90,7 @@ def read_plan(path: str) -> Plan:
 
 def plan_files(root: Root) -> Iterator[UPath]:
     """The plan files of a cluster, newest snapshot first, sorted by name within each."""
-    folder = root.folder(PLANS, "*")
+    folder = root.snapshot("*").folder(PLANS)
     files = [path for path in folder.parent.glob(f"{folder.name}/*.json") if _PLAN_FILE.fullmatch(path.name)]
     yield from sorted(sorted(files, key=lambda path: path.name), key=lambda path: path.parent.name, reverse=True)
 
@@ -144,25 +144,25 @@ def _with_digest(prefix: str, files: Iterable[UPath]) -> Iterator[PlanReference]
             yield PlanReference(plan.snapshot, path.name, digest)
 
 
-def read_recommendation(root: Root, snapshot: str) -> Recommendation:
+def read_recommendation(snapshot: Snapshot) -> Recommendation:
     """The last result of `recommend` for a snapshot. Raises as `read_document`."""
     from pulsar_advisor.documents.recommendation import Recommendation  # loads all of the planning code
 
-    return read_document(root.result_file(snapshot, "recommend"), Recommendation)
+    return read_document(snapshot.result_file("recommend"), Recommendation)
 
 
-def advised_plan(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:
+def advised_plan(snapshot: Snapshot) -> tuple[PlanReference | None, str]:
     """The plan that `recommend` advises, or None, and the advice."""
-    advice = read_recommendation(root, snapshot).advice
-    found = PlanReference(snapshot, advice.plan, advice.digest) if advice.plan and advice.digest else None
+    advice = read_recommendation(snapshot).advice
+    found = PlanReference(snapshot.id, advice.plan, advice.digest) if advice.plan and advice.digest else None
     return found, advice.sentence
 
 
 def newest_recommendation(root: Root) -> Recommendation | None:
     """The last result of `recommend` for the newest snapshot that has one; None without any."""
-    recommended_on = (snapshot for snapshot in root.newest_first() if root.is_written(snapshot, "recommend"))
+    recommended_on = (snapshot for snapshot in root.newest_first() if snapshot.is_written("recommend"))
     newest = next(recommended_on, None)
-    return None if newest is None else read_recommendation(root, newest)
+    return None if newest is None else read_recommendation(newest)
 
 
 def _digits(file: str) -> str:

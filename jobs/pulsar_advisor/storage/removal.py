@@ -13,7 +13,7 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage.claim import remove_file, remove_folder, require_no_link
 from pulsar_advisor.storage.files import read_file
 from pulsar_advisor.storage.lease import LEASE, is_held
-from pulsar_advisor.storage.root import MANIFEST, PLANS, Root, names_in
+from pulsar_advisor.storage.root import MANIFEST, PLANS, Root, Snapshot, names_in
 from pulsar_advisor.storage.store_clock import age
 
 _PREFIX: Final = "snapshot="
@@ -51,7 +51,7 @@ def with_plans(root: Root) -> list[str]:
 def new_plan_files(root: Root, snapshots: Iterable[str], known: Collection[str]) -> Iterator[PlanFile]:
     """The files of these snapshots that are named like plans, at places not known yet."""
     for snapshot in snapshots:
-        for file in root.folder(PLANS, snapshot).glob("*--*.json"):
+        for file in root.snapshot(snapshot).folder(PLANS).glob("*--*.json"):
             if str(file) not in known:
                 try:
                     content = read_file(file, "recommend")
@@ -60,16 +60,16 @@ def new_plan_files(root: Root, snapshots: Iterable[str], known: Collection[str])
                 yield PlanFile(str(file), snapshot, content)
 
 
-def is_at_work(root: Root, stages: Iterable[str], snapshot: str) -> bool:
+def is_at_work(snapshot: Snapshot, stages: Iterable[str]) -> bool:
     """Whether a process holds the snapshot's folder of one of these stages, or its lease can't be read."""
-    leases = [lease for stage in stages if (lease := root.folder(stage, snapshot) / LEASE).exists()]
+    leases = [lease for stage in stages if (lease := snapshot.folder(stage) / LEASE).exists()]
     return any(_is_held(lease) for lease in leases)
 
 
-def remove_snapshot(root: Root, stages: Iterable[str], snapshot: str, *, is_remainder: bool) -> None:
+def remove_snapshot(snapshot: Snapshot, stages: Iterable[str], *, is_remainder: bool) -> None:
     """Remove a snapshot from the raw folder and those of these stages; remainders of one, only from the latter."""
-    folder, made = root.folder("raw", snapshot), [root.folder(stage, snapshot) for stage in stages]
-    require_no_link(root, folder, *made)
+    folder, made = snapshot.folder("raw"), [snapshot.folder(stage) for stage in stages]
+    require_no_link(snapshot.root, folder, *made)
     if not is_remainder:
         if not folder.is_symlink():
             remove_file(folder / MANIFEST)
@@ -88,10 +88,10 @@ def with_raw_files(root: Root) -> set[str]:
     return {parts[0].removeprefix(_PREFIX) for parts in inside if len(parts) > 1 and parts[1] != MANIFEST}
 
 
-def remove_raw_files(root: Root, snapshot: str) -> None:
+def remove_raw_files(snapshot: Snapshot) -> None:
     """Remove what a snapshot was normalized from; its manifest stays, so the snapshot exists. Raises `StorageError`."""
-    folder = root.folder("raw", snapshot)
-    require_no_link(root, folder)
+    folder = snapshot.folder("raw")
+    require_no_link(snapshot.root, folder)
     for child in (folder / name for name in ([] if folder.is_symlink() else names_in(folder))):
         if child.is_dir():
             remove_folder(child)

@@ -14,7 +14,7 @@ from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.errors import attempting
 from pulsar_advisor.model.plans.canonical_json import canonical_json
 from pulsar_advisor.storage.files import read_file, sha256_hex, sha256_of_file
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 
 D = TypeVar("D", bound=Document)
 
@@ -24,35 +24,35 @@ def read_document(path: UPath, kind: type[D]) -> D:
     return kind.parsed(read_file(path, kind.MADE_BY), str(path))
 
 
-def read_manifest(root: Root, snapshot: str) -> Manifest:
+def read_manifest(snapshot: Snapshot) -> Manifest:
     """The manifest of a snapshot. Raises as `read_document`."""
-    return read_document(root.result_file(snapshot, "capture"), Manifest)
+    return read_document(snapshot.result_file("capture"), Manifest)
 
 
-def read_tables_result(root: Root, snapshot: str) -> TablesResult:
+def read_tables_result(snapshot: Snapshot) -> TablesResult:
     """The result of `normalize` for a snapshot. Raises as `read_document`."""
-    return read_document(root.result_file(snapshot, "normalize"), TablesResult)
+    return read_document(snapshot.result_file("normalize"), TablesResult)
 
 
-def read_validation(root: Root, snapshot: str) -> Validation:
+def read_validation(snapshot: Snapshot) -> Validation:
     """The result of `validate` for a snapshot. Raises as `read_document`."""
-    return read_document(root.result_file(snapshot, "validate"), Validation)
+    return read_document(snapshot.result_file("validate"), Validation)
 
 
-def validation_if_any(root: Root, snapshot: str) -> Validation | None:
+def validation_if_any(snapshot: Snapshot) -> Validation | None:
     """The same; None if the snapshot was never validated."""
-    return read_validation(root, snapshot) if root.is_written(snapshot, "validate") else None
+    return read_validation(snapshot) if snapshot.is_written("validate") else None
 
 
-def result_sha256(root: Root, snapshot: str, stage: str) -> str | None:
+def result_sha256(snapshot: Snapshot, stage: str) -> str | None:
     """SHA-256 (hex) of what a stage wrote about a snapshot; None if that doesn't exist, or not any more."""
-    path = root.result_file(snapshot, stage)
+    path = snapshot.result_file(stage)
     if not path.exists():
         return None
     if stage != "normalize":
         return sha256_hex(read_file(path, stage))
-    tables = sorted(read_tables_result(root, snapshot).tables)
-    files = {file: sha256 for table in tables for file, sha256 in _hashes(root.folder(f"tables/{table}", snapshot))}
+    tables = sorted(read_tables_result(snapshot).tables)
+    files = {file: sha256 for table in tables for file, sha256 in _hashes(snapshot.folder(f"tables/{table}"))}
     return sha256_hex(canonical_json({"result": sha256_hex(read_file(path, stage)), **files}))
 
 

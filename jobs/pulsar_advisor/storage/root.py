@@ -108,25 +108,13 @@ class Root:
             raise UsageError(f"root {self.path} is an object store, which can't hold a ledger: {reader().name_ledger}")
         return url
 
-    def folder(self, stage: str, snapshot: str) -> UPath:
-        """`<stage>/cluster=<c>/snapshot=<id>`; `stage` may have a sub-folder, as `tables/bundles`."""
-        return self.of_cluster(stage) / f"snapshot={snapshot}"
+    def snapshot(self, id: str) -> Snapshot:
+        """The snapshot with this id, whether it exists or not."""
+        return Snapshot(self, id)
 
     def of_cluster(self, stage: str) -> UPath:
         """The folder of a stage's folders, one for each snapshot."""
         return self.path / stage / f"cluster={self.cluster}"
-
-    def result_file(self, snapshot: str, stage: str) -> UPath:
-        """Where a stage (`capture`, `normalize`, `validate` or `recommend`) writes its result for a snapshot."""
-        return self.path / self._result_file(snapshot, stage)
-
-    def is_written(self, snapshot: str, stage: str) -> bool:
-        """Whether a stage's result is there; that of `capture` says whether the snapshot exists."""
-        return bool((self.location / self._result_file(snapshot, stage)).exists())
-
-    def _result_file(self, snapshot: str, stage: str) -> str:
-        folder, name = _RESULT_FILE[stage]
-        return f"{folder}/cluster={self.cluster}/snapshot={snapshot}/{name}"
 
     def day_folder(self, table: str, day: str) -> UPath:
         """`history/<table>/cluster=<c>/day=<day>`, of a folded day (`YYYYMMDD`, UTC)."""
@@ -158,13 +146,13 @@ class Root:
         """Ids of the snapshots that exist, oldest first."""
         ids = self._folders()
         with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-            there = pool.map(lambda snapshot: self.is_written(snapshot, "capture"), ids)
-            return [snapshot for snapshot, exists in zip(ids, there, strict=True) if exists]
+            there = pool.map(lambda id: self.snapshot(id).is_written("capture"), ids)
+            return [id for id, exists in zip(ids, there, strict=True) if exists]
 
-    def newest_first(self, before: str | None = None, known: Container[str] = ()) -> Iterator[str]:
-        """Ids of existing snapshots, optionally only those before one; each is checked lazily, unless already known."""
-        ids = (snapshot for snapshot in reversed(self._folders()) if before is None or snapshot < before)
-        return (snapshot for snapshot in ids if snapshot in known or self.is_written(snapshot, "capture"))
+    def newest_first(self, before: str | None = None, known: Container[str] = ()) -> Iterator[Snapshot]:
+        """The existing snapshots, optionally only those before one; each is checked lazily, unless already known."""
+        found = (self.snapshot(id) for id in reversed(self._folders()) if before is None or id < before)
+        return (snapshot for snapshot in found if snapshot.id in known or snapshot.is_written("capture"))
 
     def _folders(self) -> list[str]:
         """Ids that have a folder, sorted, from a single listing. Refuses a root that is a file."""
@@ -175,9 +163,9 @@ class Root:
         ids = (name.removeprefix("snapshot=") for name in names if name.startswith("snapshot="))
         return sorted(filter(is_snapshot_id, ids))
 
-    def resolve(self, snapshot: str) -> str:
-        """The id of an existing snapshot; `latest` is the newest one. Raises `UsageError` if there is none."""
-        if snapshot == LATEST:
+    def resolve(self, id: str) -> Snapshot:
+        """An existing snapshot; `latest` is the newest one. Raises `UsageError` if there is none."""
+        if id == LATEST:
             newest = next(self.newest_first(), None)
             if newest is None:
                 self.require_known()
@@ -185,15 +173,43 @@ class Root:
                     f"there is no snapshot of cluster '{self.cluster}' under {self.location}: run `capture`"
                 )
             return newest
-        if not is_snapshot_id(snapshot):
-            raise UsageError(f"'{snapshot}' is not a snapshot id; expected the form 20261121T083000Z, or 'latest'")
-        if not self.is_written(snapshot, "capture"):
+        if not is_snapshot_id(id):
+            raise UsageError(f"'{id}' is not a snapshot id; expected the form 20261121T083000Z, or 'latest'")
+        snapshot = self.snapshot(id)
+        if not snapshot.is_written("capture"):
             self.require_known()
             raise UsageError(
-                f"there is no snapshot {snapshot} of cluster '{self.cluster}' under {self.location}: "
-                f"{reader().see_snapshots}"
+                f"there is no snapshot {id} of cluster '{self.cluster}' under {self.location}: {reader().see_snapshots}"
             )
         return snapshot
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot by its cluster's root and its id, whether it exists or not: where each stage's files about it are."""
+
+    root: Root
+    id: str
+
+    def __str__(self) -> str:
+        """Its id."""
+        return self.id
+
+    def folder(self, stage: str) -> UPath:
+        """`<stage>/cluster=<c>/snapshot=<id>`; `stage` may have a sub-folder, as `tables/bundles`."""
+        return self.root.of_cluster(stage) / f"snapshot={self.id}"
+
+    def result_file(self, stage: str) -> UPath:
+        """Where a stage (`capture`, `normalize`, `validate` or `recommend`) writes its result."""
+        return self.root.path / self._result_file(stage)
+
+    def is_written(self, stage: str) -> bool:
+        """Whether a stage's result is there; that of `capture` says whether the snapshot exists."""
+        return bool((self.root.location / self._result_file(stage)).exists())
+
+    def _result_file(self, stage: str) -> str:
+        folder, name = _RESULT_FILE[stage]
+        return f"{folder}/cluster={self.root.cluster}/snapshot={self.id}/{name}"
 
 
 def _clusters_in(parent: Path | UPath) -> list[str]:

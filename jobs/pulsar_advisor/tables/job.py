@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.files import refused_by_storage
 from pulsar_advisor.storage.lease import Held
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables.failures import reported
 from pulsar_advisor.tables.session import spark_session
 from pulsar_advisor.tables.snapshot_size import raw_bytes
 
-Stage = Callable[[SparkSession, Root, str], Any]
+Stage = Callable[[SparkSession, Snapshot], Any]
 
 HOLDER_POLL_S: Final = 10.0
 
@@ -43,11 +43,10 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
     options = parser.parse_args(arguments)
 
     def made() -> None:
-        root = Root(options.root, options.cluster)
-        snapshot = root.resolve(options.snapshot)
-        spark = spark_session(options.master, name, raw_bytes=raw_bytes(root, snapshot))
+        snapshot = Root(options.root, options.cluster).resolve(options.snapshot)
+        spark = spark_session(options.master, name, raw_bytes=raw_bytes(snapshot))
         try:
-            _once_free(name, lambda: stage(spark, root, snapshot))
+            _once_free(name, lambda: stage(spark, snapshot))
         finally:
             spark.stop()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_advisor.lint.rule import Case
 from pulsar_advisor.model.bounds import HISTORY
-from pulsar_advisor.model.cluster.cluster_state import ClusterState, WantedView
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, View, WantedView
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
@@ -31,7 +31,7 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.requests.what_if import assumptions, with_what_if
 from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.results import read_manifest, read_validation, validation_if_any
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.earlier import comparable_before, within
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
+def resolved_request(snapshot: Snapshot, request: Request) -> Request:
     """The request with the cluster's own strategies resolved to names, and the goal's brokers and bundles.
 
     Raises `UsageError` for a broker, bundle, namespace or tenant that the snapshot doesn't have.
     """
-    manifest = read_manifest(root, snapshot)
-    settings = settings_of(root, snapshot, request.what_if).values
+    manifest = read_manifest(snapshot)
+    settings = settings_of(snapshot, request.what_if).values
     broker_ids, limits = manifest.identity.broker_ids, request.limits
     limits = replace(
         limits,
@@ -54,32 +54,32 @@ def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
         first_brokers=resolved_brokers(limits.first_brokers, broker_ids),
     )
     if named := (*limits.exclude_namespaces, *limits.first_namespaces):
-        check_namespaces(named, _namespaces(root, snapshot))
+        check_namespaces(named, _namespaces(snapshot))
     request = replace(request, limits=limits)
     if request.goal is None:
         return request.resolved(configured_of(manifest.load_manager, settings))
     goal = resolved_goal(request.goal, broker_ids, settings.overloaded_ratio)
     if goal.bundles:
-        state = _read_once(root.url, root.cluster, snapshot, request.view, inputs_of(root, snapshot).validation_sha256)
+        state = _read_once(snapshot, request.view, inputs_of(snapshot).validation_sha256)
         names = {Subject.of(state, "bundle", name).name for name in goal.bundles}
         goal = replace(goal, bundles=tuple(sorted(names)))
     return replace(request, goal=goal)
 
 
-def _namespaces(root: Root, snapshot: str) -> frozenset[str]:
+def _namespaces(snapshot: Snapshot) -> frozenset[str]:
     """The namespaces in the listing, of bundles and of topics: each source may lack some."""
     from pulsar_advisor.tables.read_table import read_table
 
-    tables = (read_table(root, snapshot, table, columns=["namespace"]) for table in ("namespaces", "bundles", "topics"))
+    tables = (read_table(snapshot, table, columns=["namespace"]) for table in ("namespaces", "bundles", "topics"))
     return frozenset(name for rows in tables for name in rows["namespace"].unique().to_pylist())
 
 
-def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> ResolvedSettings:
+def settings_of(snapshot: Snapshot, what_if: Mapping[str, str]) -> ResolvedSettings:
     """The settings of a snapshot with some of them replaced."""
     # Loads pyarrow, which refusing a request doesn't need.
     from pulsar_advisor.tables.settings_inputs import settings_inputs
 
-    version, runtime, dynamic = settings_inputs(root, snapshot)
+    version, runtime, dynamic = settings_inputs(snapshot)
     settings = resolve_settings(version, runtime, dynamic, what_if)
     if not what_if:
         return settings
@@ -88,32 +88,31 @@ def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> Resolv
 
 
 def state_of(
-    root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, str], *, with_topics: bool = True
+    snapshot: Snapshot, view: WantedView, what_if: Mapping[str, str], *, with_topics: bool = True
 ) -> ClusterState:
     """A view of a snapshot as brokers would have reported it, with what its leader remembers and will read next."""
     from pulsar_advisor.tables.state import cluster_state, has_fresh_view
 
-    own = settings_of(root, snapshot, {}).values
-    state = as_the_leader_remembers(cluster_state(root, snapshot, view, with_topics=with_topics), own)
-    if (state.view, state.load_manager) == ("published", "modular") and has_fresh_view(root, snapshot):
-        state = with_due_reports(state, cluster_state(root, snapshot, "fresh", with_topics=False), own)
+    own = settings_of(snapshot, {}).values
+    state = as_the_leader_remembers(cluster_state(snapshot, view, with_topics=with_topics), own)
+    if (state.view, state.load_manager) == ("published", "modular") and has_fresh_view(snapshot):
+        state = with_due_reports(state, cluster_state(snapshot, "fresh", with_topics=False), own)
     if not what_if:
         return state
-    return with_what_if(state, own, settings_of(root, snapshot, what_if).values, what_if)
+    return with_what_if(state, own, settings_of(snapshot, what_if).values, what_if)
 
 
-def require_coverage(root: Root, snapshot: str, view: WantedView, settings: LoadBalancerSettings) -> Coverage:
+def require_coverage(snapshot: Snapshot, view: WantedView, settings: LoadBalancerSettings) -> Coverage:
     """How much of a validated snapshot could be judged. Raises `DataNotFit` if that's too little for an answer."""
-    state = _read_once(root.url, root.cluster, snapshot, view, inputs_of(root, snapshot).validation_sha256)
-    covered = coverage_of(root, state, settings)
+    covered = coverage_of(snapshot, _read_once(snapshot, view, inputs_of(snapshot).validation_sha256), settings)
     if covered.why:
         raise DataNotFit(f"{covered.why} Look at `validate`, then capture again.")
     return covered
 
 
-def coverage_of(root: Root, state: ClusterState, settings: LoadBalancerSettings) -> Coverage:
+def coverage_of(snapshot: Snapshot, state: ClusterState, settings: LoadBalancerSettings) -> Coverage:
     """How much of the load in a snapshot's state, including unfit parts, could be judged."""
-    return coverage(state, settings, published_beside(root, state), set_aside_by_checks(root, state.snapshot))
+    return coverage(state, settings, published_beside(snapshot, state), set_aside_by_checks(snapshot))
 
 
 def caveats_of(settings: ResolvedSettings, covered: Coverage) -> tuple[str, ...]:
@@ -127,44 +126,44 @@ def log_caveats(settings: ResolvedSettings, covered: Coverage) -> None:
         _log.warning("%s", caveat)
 
 
-def warn_of_caveats(root: Root, snapshot: str, view: WantedView = "judged") -> None:
+def warn_of_caveats(snapshot: Snapshot, view: WantedView = "judged") -> None:
     """The same for a validated snapshot. Raises as `require_coverage`."""
-    settings = settings_of(root, snapshot, {})
-    log_caveats(settings, require_coverage(root, snapshot, view, settings.values))
+    settings = settings_of(snapshot, {})
+    log_caveats(settings, require_coverage(snapshot, view, settings.values))
 
 
-def published_beside(root: Root, state: ClusterState) -> ClusterState | None:
+def published_beside(snapshot: Snapshot, state: ClusterState) -> ClusterState | None:
     """The leader's view, if `state` is another one with a broker that validation set aside, and it was captured."""
     from pulsar_advisor.tables.state import cluster_state
 
     if state.view == "published" or state.brokers.complete.all():
         return None
     try:
-        return cluster_state(root, state.snapshot, "published")
+        return cluster_state(snapshot, "published")
     except DataNotFit:
         return None
 
 
-def lint_case(root: Root, state: ClusterState, inputs: SettingsInputs) -> Case:
+def lint_case(snapshot: Snapshot, state: ClusterState, inputs: SettingsInputs) -> Case:
     """The case that lint's rules judge: the fit part of a state, and the settings from inputs read before."""
     from pulsar_advisor.tables.settings_inputs import runtime_settings
 
     _, _, dynamic = inputs
-    return Case(fit_part(state), resolve_settings(*inputs), runtime_settings(root, state.snapshot), dynamic)
+    return Case(fit_part(state), resolve_settings(*inputs), runtime_settings(snapshot), dynamic)
 
 
-def set_aside_by_checks(root: Root, snapshot: str) -> tuple[str, ...]:
+def set_aside_by_checks(snapshot: Snapshot) -> tuple[str, ...]:
     """The failed checks that set something aside; none before a validation."""
-    validation = validation_if_any(root, snapshot)
+    validation = validation_if_any(snapshot)
     return validation.set_aside_by if validation else ()
 
 
-def inputs_of(root: Root, snapshot: str) -> PlanInputs:
+def inputs_of(snapshot: Snapshot) -> PlanInputs:
     """The inputs that a plan is based on. Raises `DataNotFit` unless the same manifest was validated and passed."""
-    manifest = sha256_hex(read_file(root.result_file(snapshot, "capture"), "capture"))
-    path = root.result_file(snapshot, "validate")
+    manifest = sha256_hex(read_file(snapshot.result_file("capture"), "capture"))
+    path = snapshot.result_file("validate")
     try:
-        result = read_validation(root, snapshot)
+        result = read_validation(snapshot)
     except UsageError as error:
         raise DataNotFit(f"snapshot {snapshot} was never validated: run `validate` first") from error
     if result.manifest_sha256 != manifest:
@@ -178,21 +177,19 @@ def inputs_of(root: Root, snapshot: str) -> PlanInputs:
 
 
 def fit_states(
-    root: Root,
-    snapshot: str,
+    snapshot: Snapshot,
     view: WantedView,
     history: int | None,
     what_if: Mapping[str, str],
     settings: LoadBalancerSettings,
 ) -> tuple[ClusterState, list[ClusterState]]:
     """The fit part of a view of a snapshot, and of the earlier snapshots that are comparable, oldest first."""
-    state = judged_state(root, snapshot, view, what_if, settings, inputs_of(root, snapshot).validation_sha256)
-    return state, earlier_states(root, state, history, what_if, settings)
+    state = judged_state(snapshot, view, what_if, settings, inputs_of(snapshot).validation_sha256)
+    return state, earlier_states(snapshot, state.view, history, what_if, settings)
 
 
 def judged_state(
-    root: Root,
-    snapshot: str,
+    snapshot: Snapshot,
     view: WantedView,
     what_if: Mapping[str, str],
     settings: LoadBalancerSettings,
@@ -202,47 +199,43 @@ def judged_state(
 
     A process caches only the last one: a Spark Python worker runs one task after the other.
     """
-    fit = _fit_once(root.url, root.cluster, snapshot, view, validation_sha256)
+    fit = _fit_once(snapshot, view, validation_sha256)
     if not what_if:
         return fit
-    return with_what_if(fit, settings_of(root, snapshot, {}).values, settings, what_if)
+    return with_what_if(fit, settings_of(snapshot, {}).values, settings, what_if)
 
 
 @lru_cache(maxsize=1)
-def _read_once(url: str, cluster: str, snapshot: str, view: WantedView, _validation_sha256: str) -> ClusterState:
-    return state_of(Root(url, cluster), snapshot, view, {})
+def _read_once(snapshot: Snapshot, view: WantedView, _validation_sha256: str) -> ClusterState:
+    return state_of(snapshot, view, {})
 
 
 @lru_cache(maxsize=1)
-def _fit_once(url: str, cluster: str, snapshot: str, view: WantedView, validation_sha256: str) -> ClusterState:
+def _fit_once(snapshot: Snapshot, view: WantedView, validation_sha256: str) -> ClusterState:
     """One object for all tasks: a state caches what was derived from it."""
-    return fit_part(_read_once(url, cluster, snapshot, view, validation_sha256))
+    return fit_part(_read_once(snapshot, view, validation_sha256))
 
 
 def earlier_states(
-    root: Root,
-    state: ClusterState,
-    history: int | None,
-    what_if: Mapping[str, str],
-    settings: LoadBalancerSettings,
+    snapshot: Snapshot, view: View, history: int | None, what_if: Mapping[str, str], settings: LoadBalancerSettings
 ) -> list[ClusterState]:
-    """The fit part of the same view of earlier comparable snapshots, oldest first.
+    """The fit part of a view of earlier comparable snapshots, oldest first.
 
     As many as requested; by default, those within the grace period.
     """
-    before = comparable_before(root, state.snapshot)
+    before = comparable_before(snapshot)
     grace_period = timedelta(minutes=settings.load_balancer_shedding_grace_period_minutes)
-    wanted = within(grace_period, state.snapshot, before) if history is None else islice(before, history)
+    wanted = within(grace_period, snapshot, before) if history is None else islice(before, history)
     recent = list(islice(wanted, HISTORY.greatest))
-    return states_at(root, list(reversed(recent)), state.view, what_if)
+    return states_at(reversed(recent), view, what_if)
 
 
-def states_at(root: Root, snapshots: Sequence[str], view: WantedView, what_if: Mapping[str, str]) -> list[ClusterState]:
+def states_at(snapshots: Iterable[Snapshot], view: View, what_if: Mapping[str, str]) -> list[ClusterState]:
     """The fit part of a view of each of these snapshots, without topics: history needs only brokers and bundles."""
-    return [fit_part(state_of(root, one, view, what_if, with_topics=False)) for one in snapshots]
+    return [fit_part(state_of(one, view, what_if, with_topics=False)) for one in snapshots]
 
 
-def check_results(root: Root, snapshot: str) -> tuple[StepCheck, ...]:
+def check_results(snapshot: Snapshot) -> tuple[StepCheck, ...]:
     """The validation's checks that concern steps."""
     return tuple(
         StepCheck(
@@ -254,5 +247,5 @@ def check_results(root: Root, snapshot: str) -> tuple[StepCheck, ...]:
             success=result.success,
             failing=None if result.failing is None else frozenset(result.failing),
         )
-        for result in read_validation(root, snapshot).results
+        for result in read_validation(snapshot).results
     )

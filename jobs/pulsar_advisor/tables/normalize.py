@@ -20,7 +20,7 @@ from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.configuration.resolved_settings import setting_value
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.load.next_publication import unprompted_report_ms
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.brokers import brokers
 from pulsar_advisor.tables.bundles import GOES_ON, bundles
 from pulsar_advisor.tables.captured import captured_documents, gaps
@@ -65,46 +65,46 @@ _UNITS_MS: Final = {_BUNDLE_DATA_INTERVAL: 60_000, _REPORT_INTERVAL: 60_000, _RE
 """The settings needed to read averages, and the milliseconds of their units."""
 
 
-def count_rows(root: Root, snapshot: str) -> dict[str, int]:
+def count_rows(snapshot: Snapshot) -> dict[str, int]:
     """Table -> its rows, from the Parquet footers."""
-    return {table.name: int(_written(root, snapshot, table).count_rows()) for table in TABLES}
+    return {table.name: int(_written(snapshot, table).count_rows()) for table in TABLES}
 
 
-def _written(root: Root, snapshot: str, table: Table) -> ds.Dataset:
-    folder = root.folder(f"tables/{table.name}", snapshot)
+def _written(snapshot: Snapshot, table: Table) -> ds.Dataset:
+    folder = snapshot.folder(f"tables/{table.name}")
     return ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None)
 
 
-def readable_earlier(root: Root, snapshot: str) -> str | None:
+def readable_earlier(snapshot: Snapshot) -> Snapshot | None:
     """The snapshot that this one continues; None if its bundles or brokers can't be read."""
-    earlier = earlier_snapshot(root, snapshot)
+    earlier = earlier_snapshot(snapshot)
     try:
         if earlier is not None:
             for table in (BUNDLES, BROKERS):
-                readable_files(root, earlier, table.name)
+                readable_files(earlier, table.name)
     except StorageError:
         return None
     return earlier
 
 
-def bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
+def bundles_of(spark: SparkSession, snapshot: Snapshot | None) -> DataFrame:
     """(view, bundle, earlier) as `bundles` expects it: no rows if there is no such snapshot."""
     schema = BUNDLES.ddl("view", "bundle", *GOES_ON)
     if snapshot is None:
         rows, captured_at_ms = no_rows(spark, schema), 0
     else:
-        rows = read_parquet(spark, schema, root.folder("tables/bundles", snapshot))
-        captured_at_ms = int(snapshot_moment(snapshot).timestamp() * 1000)
+        rows = read_parquet(spark, schema, snapshot.folder("tables/bundles"))
+        captured_at_ms = int(snapshot_moment(snapshot.id).timestamp() * 1000)
     going_on = sf.struct(sf.lit(captured_at_ms).alias("captured_at_ms"), *GOES_ON)
     return rows.select("view", "bundle", going_on.alias("earlier"))
 
 
-def brokers_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
+def brokers_of(spark: SparkSession, snapshot: Snapshot | None) -> DataFrame:
     """The reports in a snapshot's published view; no rows if there is no such snapshot."""
     schema = BROKERS.ddl("view", "broker", *OF_BROKER)
     if snapshot is None:
         return no_rows(spark, schema)
-    rows = read_parquet(spark, schema, root.folder("tables/brokers", snapshot))
+    rows = read_parquet(spark, schema, snapshot.folder("tables/brokers"))
     return rows.where("view = 'published'")
 
 
@@ -119,7 +119,7 @@ def check_counts(folder: UPath, files: Sequence[File], counts: Mapping[str, tupl
             )
 
 
-def check_rows(root: Root, snapshot: str, files: Sequence[File], counts: Mapping[str, tuple[int, int]]) -> None:
+def check_rows(snapshot: Snapshot, files: Sequence[File], counts: Mapping[str, tuple[int, int]]) -> None:
     """Check that every line became a row or a problem. Raises `DataNotFit` if the written tables lack or repeat some.
 
     `counts`: path of each raw file -> (lines, unreadable lines among them). Every unreadable line of any surface must
@@ -132,9 +132,9 @@ def check_rows(root: Root, snapshot: str, files: Sequence[File], counts: Mapping
         read, unusable = counts.get(file.path, (0, 0))
         readable[file.surface] += read - unusable
         unreadable += unusable
-    reports = pc.sum(_written(root, snapshot, TOPICS).to_table(columns=["reports"])["reports"]).as_py() or 0
-    policies = _written(root, snapshot, POLICIES).count_rows()
-    problems = _written(root, snapshot, PROBLEMS).count_rows(filter=pc.field("problem") == "unreadable_line")
+    reports = pc.sum(_written(snapshot, TOPICS).to_table(columns=["reports"])["reports"]).as_py() or 0
+    policies = _written(snapshot, POLICIES).count_rows()
+    problems = _written(snapshot, PROBLEMS).count_rows(filter=pc.field("problem") == "unreadable_line")
     for table, rows, expected, what in (
         ("topics", reports, readable["topic_stats"], "readable lines of topic_stats"),
         ("policies", policies, readable["isolation_policies"], "readable lines of isolation_policies"),
@@ -211,12 +211,12 @@ def _longest_intervals(raw: RawTables, pulsar_version: str | None) -> dict[str, 
     }
 
 
-def write_tables(root: Root, snapshot: str, frames: Mapping[Table, Callable[[], DataFrame]]) -> None:
+def write_tables(snapshot: Snapshot, frames: Mapping[Table, Callable[[], DataFrame]]) -> None:
     """Build and write tables, some at a time."""
     _log.info("writing tables: %s", ", ".join(table.name for table in frames))
     with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:
         written = [
-            pool.submit(_write_one, frame, table, root.folder(f"tables/{table.name}", snapshot))
+            pool.submit(_write_one, frame, table, snapshot.folder(f"tables/{table.name}"))
             for table, frame in frames.items()
         ]
     for one in written:

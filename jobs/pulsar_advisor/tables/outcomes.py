@@ -13,7 +13,7 @@ from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.planning.proposals.proposal import Answers, Proposal
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.columns import Column, Table, required
 from pulsar_advisor.tables.parquet import as_parquet
 from pulsar_advisor.tables.stored import ARROW, stored_files
@@ -51,7 +51,7 @@ _PLANS: Final = b"plans"
 
 
 def write_outcomes(
-    root: Root,
+    snapshot: Snapshot,
     state: ClusterState,
     shedder: str,
     proposals: Sequence[tuple[str, Proposal | AdvisorError]],
@@ -83,15 +83,15 @@ def write_outcomes(
             )
     rows = pa.concat_tables([SCHEMA.empty_table(), *tables])
     content = as_parquet(rows.replace_schema_metadata({_PLANS: " ".join(sorted(plans))}))
-    write_file(root.folder("outcomes", state.snapshot) / f"{shedder}.parquet", content)
+    write_file(snapshot.folder("outcomes") / f"{shedder}.parquet", content)
 
 
-def outcomes_of(root: Root, snapshot: str, plans: Mapping[str, Collection[str]]) -> pa.Table:
+def outcomes_of(snapshot: Snapshot, plans: Mapping[str, Collection[str]]) -> pa.Table:
     """The answers with which plans (digests) were made, by the shedder they are of, in the order of its names.
 
     Raises `StorageError`, also if a `recommend` with another request has replaced them.
     """
-    folder = root.folder("outcomes", snapshot)
+    folder = snapshot.folder("outcomes")
     try:
         there = {file: plans[shedder] for shedder in sorted(plans) if (file := folder / f"{shedder}.parquet").exists()}
         if not there:
@@ -104,7 +104,7 @@ def outcomes_of(root: Root, snapshot: str, plans: Mapping[str, Collection[str]])
     except (OSError, pa.ArrowException, StorageError) as error:
         raise StorageError(
             f"the answers about snapshot {snapshot} are damaged ({plain(str(error))}): remove {folder} and "
-            f"{root.result_file(snapshot, 'recommend')}, and run `recommend` again"
+            f"{snapshot.result_file('recommend')}, and run `recommend` again"
         ) from error
     for file, listed in zip(there, made, strict=True):
         plans_of_result = {digest.encode() for digest in there[file]}

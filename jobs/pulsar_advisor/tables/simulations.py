@@ -13,7 +13,7 @@ from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.storage.claim import remove_file, remove_other_files, require_no_link
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import RESULT, Snapshot
 from pulsar_advisor.tables.columns import TRAFFIC, Table
 from pulsar_advisor.tables.parquet import write_table
 from pulsar_advisor.tables.simulation_schemas import SIMULATIONS
@@ -43,19 +43,19 @@ def not_simulated(error: str, key: Row) -> Rows:
     return {**{table.name: [] for table in SIMULATIONS}, SCORES: [{**key, "error": error}]}
 
 
-def write_part(root: Root, snapshot: str, part: str, rows: Rows) -> None:
+def write_part(snapshot: Snapshot, part: str, rows: Rows) -> None:
     """Write the rows of one simulation of a snapshot, one file per table, the scores last. Raises `StorageError`."""
     for table in sorted(SIMULATIONS, key=lambda table: table.name == SCORES):
         columns = {column.name: [row.get(column.name) for row in rows[table.name]] for column in table.columns}
-        write_table(_folder(root, snapshot, table) / part, table, columns)
+        write_table(_folder(snapshot, table) / part, table, columns)
 
 
-def scores_of_part(root: Root, snapshot: str, part: str) -> list[Row] | None:
+def scores_of_part(snapshot: Snapshot, part: str) -> list[Row] | None:
     """The scores of a simulation that was written before; None without one, or if it failed.
 
     Raises `StorageError`.
     """
-    file = root.folder(f"{FOLDER}/{SCORES}", snapshot) / part
+    file = snapshot.folder(f"{FOLDER}/{SCORES}") / part
     if not file.exists():
         return None
     try:
@@ -65,22 +65,22 @@ def scores_of_part(root: Root, snapshot: str, part: str) -> list[Row] | None:
     return rows if all(row["error"] is None for row in rows) else None
 
 
-def remove_simulations(root: Root, snapshot: str) -> None:
+def remove_simulations(snapshot: Snapshot) -> None:
     """Remove the simulations of a snapshot, their result first. Raises `StorageError`."""
-    result = root.folder(f"{FOLDER}/result", snapshot) / RESULT
-    require_no_link(root, result)
+    result = snapshot.folder(f"{FOLDER}/result") / RESULT
+    require_no_link(snapshot.root, result)
     remove_file(result)
-    remove_other_parts(root, snapshot, ())
+    remove_other_parts(snapshot, ())
 
 
-def remove_other_parts(root: Root, snapshot: str, parts: Collection[str]) -> None:
+def remove_other_parts(snapshot: Snapshot, parts: Collection[str]) -> None:
     """Remove the files of simulations of a snapshot other than these; no link is followed. Raises `StorageError`."""
     for table in SIMULATIONS:
-        remove_other_files(root, _folder(root, snapshot, table), parts)
+        remove_other_files(snapshot.root, _folder(snapshot, table), parts)
 
 
-def _folder(root: Root, snapshot: str, table: Table) -> UPath:
-    return root.folder(f"{FOLDER}/{table.name}", snapshot)
+def _folder(snapshot: Snapshot, table: Table) -> UPath:
+    return snapshot.folder(f"{FOLDER}/{table.name}")
 
 
 def _move_rows(simulation: Simulation) -> Iterable[Row]:

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.frames import in_few_partitions
 from pulsar_advisor.tables.read_table import damaged_table, read_table, readable_files
 from pulsar_advisor.tables.session import session_for_few_rows
@@ -28,16 +28,15 @@ class SnapshotFrames:
     many: SparkSession
     few: SparkSession
     """The session for small frames."""
-    _root: Root
-    _snapshot: str
+    _snapshot: Snapshot
     _read: dict[str, DataFrame] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, spark: SparkSession, root: Root, snapshot: str) -> SnapshotFrames:
+    def of(cls, spark: SparkSession, snapshot: Snapshot) -> SnapshotFrames:
         """The tables of a normalized snapshot."""
-        return cls(spark, session_for_few_rows(spark), root, snapshot)
+        return cls(spark, session_for_few_rows(spark), snapshot)
 
-    def at(self, snapshot: str) -> SnapshotFrames:
+    def at(self, snapshot: Snapshot) -> SnapshotFrames:
         """The tables of another snapshot of the cluster, in the same sessions."""
         return replace(self, _snapshot=snapshot, _read={})
 
@@ -46,15 +45,15 @@ class SnapshotFrames:
         if name not in self._read:
             session = self.many if name in _MANY_ROWS else self.few
             # Spark would run a job to read the schema from the same footers.
-            schema = from_arrow_schema(readable_files(self._root, self._snapshot, name).schema)
-            folder = self._root.folder(f"tables/{name}", self._snapshot)
+            schema = from_arrow_schema(readable_files(self._snapshot, name).schema)
+            folder = self._snapshot.folder(f"tables/{name}")
             self._read[name] = in_few_partitions(read_parquet(session, schema, folder))
         return self._read[name]
 
     def rows(self, name: str, view: View | None = None) -> pa.Table:
         """A small table in memory, as `read_table`."""
-        return read_table(self._root, self._snapshot, name, view)
+        return read_table(self._snapshot, name, view)
 
     def unreadable(self, snapshot: str, name: str) -> StorageError:
         """The error for a table of the cluster that turned out to have rows that can't be read."""
-        return damaged_table(self._root, snapshot, name, "its rows can't be read")
+        return damaged_table(self._snapshot.root.snapshot(snapshot), name, "its rows can't be read")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 
 _SMALL_BYTES: Final = 4 << 20
 """Size of a snapshot's raw files with about a hundred thousand topics. Up to this, compiling a query takes longer than
 running it, and starting a Python worker longer than asking the strategies."""
 
 
-def raw_bytes(root: Root, snapshot: str) -> int:
+def raw_bytes(snapshot: Snapshot) -> int:
     """Total size of a snapshot's raw files, compressed, by its manifest. Raises `UsageError` without a manifest."""
-    return sum(file.bytes for file in read_manifest(root, snapshot).files)
+    return sum(file.bytes for file in read_manifest(snapshot).files)
 
 
 def is_small(raw_bytes: int) -> bool:

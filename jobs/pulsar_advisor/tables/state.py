@@ -37,7 +37,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.columns import RESOURCES, TRAFFIC
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.schemas import TOPICS
@@ -74,14 +74,12 @@ def judged_view(manifest: Manifest) -> View:
     return "fresh" if manifest.sources.admin_urls else "published"
 
 
-def has_fresh_view(root: Root, snapshot: str) -> bool:
+def has_fresh_view(snapshot: Snapshot) -> bool:
     """Whether any broker was asked."""
-    return judged_view(read_manifest(root, snapshot)) == "fresh"
+    return judged_view(read_manifest(snapshot)) == "fresh"
 
 
-def cluster_state(
-    root: Root, snapshot: str, wanted: WantedView = "judged", *, with_topics: bool = True
-) -> ClusterState:
+def cluster_state(snapshot: Snapshot, wanted: WantedView = "judged", *, with_topics: bool = True) -> ClusterState:
     """One view of a snapshot's tables; without topics, which take most of the memory, it has none.
 
     What a validation result sets aside is marked: such brokers aren't `complete`, such bundles (and those of such
@@ -90,22 +88,22 @@ def cluster_state(
     broker set aside in the judged view is `doubtful` there. Raises `UsageError` if the snapshot wasn't normalized,
     `DataNotFit` if it has no such view.
     """
-    manifest = read_manifest(root, snapshot)
+    manifest = read_manifest(snapshot)
     view = judged_view(manifest) if wanted == "judged" else wanted
-    validation = validation_if_any(root, snapshot)
+    validation = validation_if_any(snapshot)
     judged = validation.results if validation else ()
     excluded, doubtful = _excluded(judged), _doubtful(judged)
     is_judged = view == judged_view(manifest)
     if not is_judged:
         doubtful += excluded.pop("broker", [])
         excluded.pop("bundle", None)
-    broker_rows = _sorted(read_table(root, snapshot, "brokers", view), "broker")
+    broker_rows = _sorted(read_table(snapshot, "brokers", view), "broker")
     if not len(broker_rows):
         reason = _why_missing(view, manifest)
-        raise DataNotFit(f"snapshot {snapshot} of cluster '{root.cluster}' has no view '{view}': {reason}")
-    namespace_rows = _sorted(read_table(root, snapshot, "namespaces").filter(~pc.field("deleted")), "namespace")
-    bundle_rows = _sorted(read_table(root, snapshot, "bundles", view), "namespace", "lower", "upper")
-    topic_rows = _topic_rows(root, snapshot) if with_topics else _NO_TOPICS
+        raise DataNotFit(f"snapshot {snapshot} of cluster '{snapshot.root.cluster}' has no view '{view}': {reason}")
+    namespace_rows = _sorted(read_table(snapshot, "namespaces").filter(~pc.field("deleted")), "namespace")
+    bundle_rows = _sorted(read_table(snapshot, "bundles", view), "namespace", "lower", "upper")
+    topic_rows = _topic_rows(snapshot) if with_topics else _NO_TOPICS
     # A bundle may be owned, or a topic loaded, in a namespace that no listing contains.
     seen = [rows["namespace"].unique() for rows in (namespace_rows, bundle_rows, topic_rows)]
     namespace_names = pc.unique(pa.chunked_array(seen))
@@ -117,9 +115,9 @@ def cluster_state(
         brokers, bundles = _computable(brokers, bundles)
     has_published_load = (view, manifest.load_manager) == ("published", "extensible")
     return ClusterState(
-        cluster=root.cluster,
+        cluster=snapshot.root.cluster,
         cluster_name=manifest.identity.cluster_name,
-        snapshot=snapshot,
+        snapshot=snapshot.id,
         captured_at_ms=manifest.started_at_ms,
         view=view,
         pulsar_version=manifest.pulsar_version,
@@ -130,7 +128,7 @@ def cluster_state(
         bundles=bundles,
         topics=_topics(topic_rows, namespace_names, bundles),
         missing=_missing(manifest),
-        isolation_policies=_isolation_policies(read_table(root, snapshot, "policies")),
+        isolation_policies=_isolation_policies(read_table(snapshot, "policies")),
         failure_domains=tuple(broker_rows["failure_domain"].to_pylist()),
         published_load=_published_load(broker_rows, bundle_rows) if has_published_load else None,
         leader_unloads=manifest.leader_unloads,
@@ -145,8 +143,8 @@ def _users_unloads(rows: pa.Table) -> dict[str, int]:
     return dict(zip(unloaded["bundle"].to_pylist(), unloaded["last_unloaded_at_ms"].to_pylist(), strict=True))
 
 
-def _topic_rows(root: Root, snapshot: str) -> pa.Table:
-    rows = read_table(root, snapshot, "topics", columns=[*_OF_TOPICS, *_OF_SEGMENTS])
+def _topic_rows(snapshot: Snapshot) -> pa.Table:
+    rows = read_table(snapshot, "topics", columns=[*_OF_TOPICS, *_OF_SEGMENTS])
     if rows["scalable_topic"].null_count == len(rows):
         rows = rows.select(_OF_TOPICS)
     return _sorted(rows, "namespace", "topic")

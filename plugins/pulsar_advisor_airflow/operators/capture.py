@@ -81,8 +81,8 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
                     self._defer_listening(options)
                 root = root_at(self.root, self.cluster)
                 snapshot = run(options, root, earlier=None if heard is None else Heard.unpacked(str(heard)))
-                seal(root, snapshot, "capture")
-                return snapshot
+                seal(snapshot, "capture")
+                return snapshot.id
         except AirflowException as error:
             context["ti"].xcom_push(key=PROBLEM, value=str(error))
             raise

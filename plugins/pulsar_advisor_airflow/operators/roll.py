@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.model.plans.canonical_json import Json
     from pulsar_advisor.model.plans.goal import Goal
     from pulsar_advisor.model.plans.plan import Plan
-    from pulsar_advisor.storage.root import Root
+    from pulsar_advisor.storage.root import Root, Snapshot
 
 BACK_WITHIN_S: Final = 30.0
 """How long a worker waits for a restarted broker before the triggerer waits in its place."""
@@ -142,8 +142,8 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
         from pulsar_advisor_airflow.ledger import approval_policy
 
-        def turn(snapshot: str, goal: Goal) -> None:
-            self._submitted(snapshot, goal, context)
+        def turn(snapshot: Snapshot, goal: Goal) -> None:
+            self._submitted(snapshot.id, goal, context)
 
         with reached(
             plan,

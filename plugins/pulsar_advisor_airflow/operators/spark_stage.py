@@ -80,7 +80,7 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
         self.application_args: list[str] = list(_flat(self.application_args))
         root, sealed = root_at(self.root, self.cluster), _SEALED.get(self.stage, (self.stage,))
         try:
-            with sealing(root, self.snapshot, *sealed):
+            with sealing(root.snapshot(self.snapshot), *sealed):
                 super().execute(context)
         except AirflowException as error:
             code = re.search(r"Error code is: (\d+)", str(error))

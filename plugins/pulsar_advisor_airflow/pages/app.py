@@ -148,8 +148,7 @@ def report_page(request: Request, cluster: Readable, snapshot: str, writes: MayW
 @pages.get("/clusters/{cluster}/reports/{snapshot}/report.html")
 def report(request: Request, cluster: Readable, snapshot: str) -> Response:
     """The report itself, as it was written."""
-    root = root_of(cluster)
-    path = root.folder("reports", root.resolve(snapshot)) / "report.html"
+    path = root_of(cluster).resolve(snapshot).folder("reports") / "report.html"
     return streamed(request, path, "text/html", REPORT_HEADERS)
 
 
@@ -158,7 +157,7 @@ def recommended_plan_page(
     request: Request, cluster: Readable, snapshot: str, digest: str, offsets: _Offsets, writes: MayWrite
 ) -> Response:
     """A plan of a report, proposed or not."""
-    plan = plan_of_report(cluster, root_of(cluster).resolve(snapshot), digest)
+    plan = plan_of_report(root_of(cluster).resolve(snapshot), digest)
     with ledger_if_any() as ledger:
         content = plan_content(ledger, cluster, plan, offsets)
     return page(request, "plan.html", cluster=cluster, content=content, writes=writes)

@@ -30,6 +30,7 @@ from pulsar_advisor.reporting.options import OptionRow, option_rows
 from pulsar_advisor.stages.snapshot_lines import CARRIED_OUT, began_after
 from pulsar_advisor.storage.index import has_report
 from pulsar_advisor.storage.plans import PlanReference, read_recommendation
+from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor_airflow.clusters import Cluster, dag_of
 from pulsar_advisor_airflow.pages.parts import STEPS_SHOWN, Offsets, Part, events_of_plan, part
 from pulsar_advisor_airflow.pages.places import ledger_if_any, root_of
@@ -86,27 +87,25 @@ class PlanContent:
     events: Part[Event] = field(default=Part((), None))
 
 
-def report_content(cluster: Cluster, snapshot: str) -> ReportContent:
+def report_content(cluster: Cluster, snapshot: Snapshot) -> ReportContent:
     """The content of a snapshot's report page. Raises `UsageError` if it has no report."""
-    root = root_of(cluster)
-    if not has_report(root, snapshot):
+    if not has_report(snapshot):
         raise UsageError(f"snapshot {snapshot} has no report")
-    made = read_recommendation(root, snapshot)
+    made = read_recommendation(snapshot)
     rows, advised = option_rows(made), made.advice.digest
     digests = {digest for digest in (advised, *(row.digest for row in rows)) if digest}
     with ledger_if_any() as ledger:
         states = {} if ledger is None else _states(ledger, cluster, sorted(digests))
-        later = None if ledger is None else _later_run(ledger, cluster, snapshot)
+        later = None if ledger is None else _later_run(ledger, cluster, snapshot.id)
     options = [ReportOption(row, states.get(row.digest)) for row in rows]
-    return ReportContent(snapshot, advised, states.get(advised or ""), options, later)
+    return ReportContent(snapshot.id, advised, states.get(advised or ""), options, later)
 
 
-def plan_of_report(cluster: Cluster, snapshot: str, digest: str) -> Plan:
+def plan_of_report(snapshot: Snapshot, digest: str) -> Plan:
     """A plan that was recommended for a snapshot. Raises `UsageError` if there is none with this digest."""
-    root = root_of(cluster)
-    for row in read_recommendation(root, snapshot).combinations:
+    for row in read_recommendation(snapshot).combinations:
         if row.plan and row.digest == digest:
-            return PlanReference(snapshot, row.plan, digest).load(root)
+            return PlanReference(snapshot.id, row.plan, digest).load(snapshot.root)
     raise UsageError(f"no plan {digest} was recommended for snapshot {snapshot}")
 
 
@@ -122,7 +121,7 @@ def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, offsets: O
         outdated=stale(plan, DEFAULT_THROTTLE.max_age_s, time_ns() // 1_000_000) or "",
         later_run=None if ledger is None else _later_run(ledger, cluster, plan.snapshot),
         steps=_steps_as_sent(plan, approvals[-1].throttle if approvals else DEFAULT_THROTTLE, offsets.steps_from),
-        has_report=has_report(root_of(cluster), plan.snapshot),
+        has_report=has_report(root_of(cluster).snapshot(plan.snapshot)),
     )
     if ledger is None or shown.state is None:
         return shown

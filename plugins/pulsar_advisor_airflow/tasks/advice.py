@@ -26,10 +26,10 @@ def advised_plan(cluster: str, snapshot: str, *, roll: bool = False) -> dict[str
     """
     from pulsar_advisor.storage import plans
 
-    root = root_of(cluster)
+    stored = root_of(cluster).snapshot(snapshot)
     with as_airflow_errors():
-        require_sealed(root, snapshot, "recommend")
-        chosen, reason = plans.advised_plan(root, snapshot)
+        require_sealed(stored, "recommend")
+        chosen, reason = plans.advised_plan(stored)
     if chosen is None:
         kind = AirflowFailException if roll else AirflowSkipException
         raise kind(plain(f"nothing to approve: {reason}"))
@@ -50,12 +50,12 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     from pulsar_advisor_airflow.configuration import report_link, with_host
     from pulsar_advisor_airflow.notifiers import CHANGES, TOLD
 
-    root, context = root_of(cluster), get_current_context()
+    stored, context = root_of(cluster).snapshot(snapshot), get_current_context()
     with as_airflow_errors():
-        advice = read_recommendation(root, snapshot).advice
+        advice = read_recommendation(stored).advice
         named = PlanReference(snapshot, advice.plan, advice.digest) if advice.plan and advice.digest else None
-        changes = steps_sha256(named.load(root).steps if named else ())
-        is_newest = is_newest_advised(root, snapshot)
+        changes = steps_sha256(named.load(stored.root).steps if named else ())
+        is_newest = is_newest_advised(stored)
     if not is_newest:
         raise AirflowSkipException("the advice on a newer snapshot counts")
     if context["asset_state_store"].get(TOLD) == changes:
@@ -82,13 +82,14 @@ def report(cluster: str, snapshot: str) -> str:
     from pulsar_advisor_airflow.ledger import ledger_url_if_any
 
     root = root_of(cluster)
+    stored = root.snapshot(snapshot)
     with as_airflow_errors():
-        registered, made = clusters().get(cluster), read_recommendation(root, snapshot)
+        registered, made = clusters().get(cluster), read_recommendation(stored)
         is_roll = made.advised is not None and made.advised.shedder == ROLL
         base = "pulsar_rolling_restart" if is_roll else "pulsar_rebalance"
         dag = labelled(base, registered) if registered else None
-        _, path = run(root, snapshot, ledger_url=ledger_url_if_any(root), dag=dag)
-        is_newest = is_newest_advised(root, snapshot)
+        _, path = run(stored, ledger_url=ledger_url_if_any(root), dag=dag)
+        is_newest = is_newest_advised(stored)
     if made.imbalance_ratio is not None and is_newest:
         measured("imbalance_ratio", made.imbalance_ratio, cluster)
     digest = made.advice.digest or ""
@@ -101,7 +102,7 @@ def lint(cluster: str, snapshot: str) -> list[Json]:
     from pulsar_advisor.stages.lint import run
 
     with as_airflow_errors():
-        findings, too_little = run(root_of(cluster), snapshot)
+        findings, too_little = run(root_of(cluster).snapshot(snapshot))
     if too_little:
         logged(log.warning)(too_little)
     return [as_json(finding) for finding in findings]
@@ -112,7 +113,7 @@ def restart_order(cluster: str, snapshot: str, ceiling_ratio: float | None = Non
     from pulsar_advisor.stages.restart_order import run
 
     with as_airflow_errors():
-        return as_json(run(root_of(cluster), snapshot, ceiling_ratio))
+        return as_json(run(root_of(cluster).snapshot(snapshot), ceiling_ratio))
 
 
 def scale(cluster: str, snapshot: str, usage_ratio: float = 0.6) -> Json:
@@ -120,7 +121,7 @@ def scale(cluster: str, snapshot: str, usage_ratio: float = 0.6) -> Json:
     from pulsar_advisor.stages.scale import run
 
     with as_airflow_errors():
-        return as_json(run(root_of(cluster), snapshot, usage_ratio))
+        return as_json(run(root_of(cluster).snapshot(snapshot), usage_ratio))
 
 
 def upgrade(cluster: str, snapshot: str, to: str | None) -> str | None:
@@ -135,4 +136,4 @@ def upgrade(cluster: str, snapshot: str, to: str | None) -> str | None:
     if not to:
         return None
     with as_airflow_errors():
-        return upgrade_section(run(root_of(cluster), snapshot, UpgradeRequest(to))).headline
+        return upgrade_section(run(root_of(cluster).snapshot(snapshot), UpgradeRequest(to))).headline

@@ -35,7 +35,7 @@ def verify(cluster: str, plan: Mapping[str, str] | None, snapshot: str) -> Json:
 
     root = root_of(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
-        result = run(given_plan(plan).load(root), ledger, root, snapshot)
+        result = run(given_plan(plan).load(root), ledger, root.snapshot(snapshot))
     announce(get_current_context(), cluster=cluster, digest=result.digest, run=result.run, snapshot=result.snapshot)
     if result.deviations:
         raise AirflowFailException(

@@ -10,7 +10,7 @@ from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors, root_at
 
 if TYPE_CHECKING:
-    from pulsar_advisor.storage.root import Root
+    from pulsar_advisor.storage.root import Root, Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -21,23 +21,23 @@ def root_of(cluster: str) -> Root:
         return root_at(option("root"), cluster)
 
 
-def require_sealed(root: Root, snapshot: str, stage: str) -> None:
+def require_sealed(snapshot: Snapshot, stage: str) -> None:
     """Raise `Refused` if a stage's result for a snapshot isn't as the ledger sealed it; log if it wasn't sealed."""
     from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor.stages.seal import require_as_sealed
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     try:
-        with opened_ledger(root) as ledger:
-            why_not = require_as_sealed(ledger, root, snapshot, stage)
+        with opened_ledger(snapshot.root) as ledger:
+            why_not = require_as_sealed(ledger, snapshot, stage)
     except UsageError as error:  # an object store without a ledger
         why_not = str(error)
     if why_not:
         log.warning("%s: only a person can approve a plan of it", why_not)
 
 
-def is_newest_advised(root: Root, snapshot: str) -> bool:
+def is_newest_advised(snapshot: Snapshot) -> bool:
     """Whether metrics and messages may show a snapshot: a form may name one older than the last recommended on."""
     from pulsar_advisor.storage.index import newest_advised
 
-    return snapshot >= (newest_advised(root, datetime.now(UTC)) or "")
+    return snapshot.id >= (newest_advised(snapshot.root, datetime.now(UTC)) or "")

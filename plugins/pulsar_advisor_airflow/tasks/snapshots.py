@@ -34,14 +34,14 @@ def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
     """The snapshot's id, if validation passed; each outlet's event has the snapshot's location."""
     from pulsar_advisor.storage.results import read_validation
 
-    root = root_of(cluster)
+    stored = root_of(cluster).snapshot(snapshot)
     with as_airflow_errors():
-        require_sealed(root, snapshot, "validate")
-        result = read_validation(root, snapshot)
-        is_newest = is_newest_advised(root, snapshot)
+        require_sealed(stored, "validate")
+        result = read_validation(stored)
+        is_newest = is_newest_advised(stored)
     if is_newest:
         measured("failed_checks", sum(not check.success for check in result.results), cluster)
     if not result.success:
         raise AirflowFailException(plain(f"snapshot {snapshot} must not be used; {result.stopped_by}"))
-    announce(get_current_context(), root=root.url, cluster=root.cluster, snapshot=snapshot)
+    announce(get_current_context(), root=stored.root.url, cluster=cluster, snapshot=snapshot)
     return snapshot

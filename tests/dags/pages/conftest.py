@@ -96,13 +96,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: Callable[.
 
 def write_report(root: Root) -> None:
     """A snapshot with advice and a report."""
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest().content())
+    write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, documents.manifest().content())
     failed = documents.check(success=False, title="Ranges tile")
-    write_file(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(failed).content())
+    write_file(root.snapshot(SNAPSHOT).folder("validation") / RESULT, documents.validation(failed).content())
     sentence = f"Move one bundle {HOSTILE}{DECEPTIVE}."
     document = documents.recommendation(plan="a.json", digest="sha256:0", sentence=sentence)
-    write_file(root.folder("plans", SNAPSHOT) / "recommendation.json", document.content())
-    report = root.folder("reports", SNAPSHOT) / "report.html"
+    write_file(root.snapshot(SNAPSHOT).folder("plans") / "recommendation.json", document.content())
+    report = root.snapshot(SNAPSHOT).folder("reports") / "report.html"
     report.parent.mkdir(parents=True)
     report.write_text(f"<html>{HOSTILE}</html>")
 

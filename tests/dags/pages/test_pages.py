@@ -106,12 +106,12 @@ def test_a_balancer_that_a_run_left_off_is_red_until_it_is_restored(
 def test_a_cluster_shows_its_trends_and_a_snapshot_that_was_not_judged_is_a_gap(server: LogIn, root: Root) -> None:
     for number, spread in enumerate((0.21, None, 0.07)):
         snapshot = f"2026112{number}T083000Z"
-        write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest().content())
+        write_file(root.snapshot(snapshot).folder("raw") / MANIFEST, documents.manifest().content())
         if spread is not None:
-            write_file(root.folder("validation", snapshot) / RESULT, documents.validation().content())
+            write_file(root.snapshot(snapshot).folder("validation") / RESULT, documents.validation().content())
             rows = (documents.combination(standard_deviation_before=each) for each in (None, spread))
             document = documents.recommendation(*rows)
-            write_file(root.folder("plans", snapshot) / "recommendation.json", document.content())
+            write_file(root.snapshot(snapshot).folder("plans") / "recommendation.json", document.content())
     for path in ("/pulsar-advisor/", "/pulsar-advisor/clusters/prod-eu"):
         page = server("vic").get(path).text
         assert "standard deviation of usage, last 3\u00a0snapshots: highest 21.0%, newest 7.0%" in page
@@ -128,7 +128,7 @@ def test_checks_that_nothing_ran_are_not_said_to_have_passed(server: LogIn, root
     def said() -> str:
         return server("vic").get("/pulsar-advisor/clusters/prod-eu").text.partition("Failed checks</figcaption>")[2]
 
-    result = root.folder("validation", SNAPSHOT) / RESULT
+    result = root.snapshot(SNAPSHOT).folder("validation") / RESULT
     result.unlink()
     assert said().startswith("no snapshot was validated")
     write_file(result, documents.validation().content())
@@ -209,7 +209,7 @@ def test_a_run_that_its_process_abandoned_says_so_and_what_to_press(
 def test_advice_that_was_carried_out_is_history_and_what_came_of_it_is_shown(
     server: LogIn, root: Root, ledger: Ledger, held: HeldRun
 ) -> None:
-    write_file(root.folder("raw", AFTERWARDS) / MANIFEST, documents.manifest().content())
+    write_file(root.snapshot(AFTERWARDS).folder("raw") / MANIFEST, documents.manifest().content())
     held.end("done", "1 of 1 steps confirmed")
     verdict = Verification(
         run_id=held.id, snapshot=AFTERWARDS, at_ms=ledger.now_ms(), usage_judged=True, as_predicted=True
@@ -315,7 +315,7 @@ def test_a_task_that_waits_for_another_try_has_failed_until_then(
 def test_the_last_advice_stays_while_a_newer_snapshot_is_processed(
     server: LogIn, root: Root, airflow_runs: Callable[..., None]
 ) -> None:
-    write_file(root.folder("raw", "20261122T083000Z") / MANIFEST, documents.manifest().content())
+    write_file(root.snapshot("20261122T083000Z").folder("raw") / MANIFEST, documents.manifest().content())
     page = server("vic").get("/pulsar-advisor/").text
     assert re.search(r"Move one bundle .*\(\S+ \w+ ago\)", page)
     assert re.search(r"The newest snapshot, \S+ \w+ old: captured; not validated\.", page)
@@ -331,7 +331,7 @@ def test_the_last_advice_stays_while_a_newer_snapshot_is_processed(
 def test_a_first_snapshot_is_shown_while_it_is_processed(
     server: LogIn, root: Root, airflow_runs: Callable[..., None], path: str
 ) -> None:
-    write_file(Root(root.url, "prod-us").folder("raw", SNAPSHOT) / MANIFEST, documents.manifest().content())
+    write_file(Root(root.url, "prod-us").snapshot(SNAPSHOT).folder("raw") / MANIFEST, documents.manifest().content())
     airflow_runs("pulsar_snapshot__prod-us", "running")
     page = server("vic").get(f"/pulsar-advisor/{path}").text
     assert re.search(r"The newest snapshot, \S+ \w+ old, is being processed\.", page)
@@ -342,7 +342,7 @@ def test_what_does_not_fit_a_page_is_on_the_next(
 ) -> None:
     for name in ("clusters.ROWS_SHOWN", "plans.STEPS_SHOWN", "runs.STEPS_SHOWN", "parts.EVENTS_SHOWN"):
         monkeypatch.setattr(f"pulsar_advisor_airflow.pages.{name}", 1)
-    write_file(root.folder("raw", "20261120T083000Z") / MANIFEST, documents.manifest().content())
+    write_file(root.snapshot("20261120T083000Z").folder("raw") / MANIFEST, documents.manifest().content())
     older = plan.model_copy(update={"snapshot": "20261120T083000Z"})
     propose(ledger, older, ALICE)
     client = server("vic")
@@ -466,7 +466,10 @@ def test_a_report_has_no_part_in_airflows_origin(server: LogIn, root: Root) -> N
 def test_what_is_no_file_of_the_root_is_not_shown_as_a_report(
     server: LogIn, root: Root, tmp_path: Path, kind: str
 ) -> None:
-    report, secret = Path(str(root.folder("reports", SNAPSHOT) / "report.html")), tmp_path / "elsewhere" / "report.html"
+    report, secret = (
+        Path(str(root.snapshot(SNAPSHOT).folder("reports") / "report.html")),
+        tmp_path / "elsewhere" / "report.html",
+    )
     secret.parent.mkdir()
     secret.write_text("of the web server")
     report.unlink()
@@ -499,8 +502,8 @@ def test_every_answer_is_a_page_with_a_policy_and_a_way_back(
     server: LogIn, root: Root, ledger: Ledger, user: str, path: str, status: int
 ) -> None:
     other = Root(root.url, "prod-us")
-    write_file(other.folder("raw", "20260101T000000Z") / MANIFEST, documents.manifest().content())
-    (other.folder("reports", "20260101T000000Z") / "report.html").mkdir(parents=True)  # can't be read
+    write_file(other.snapshot("20260101T000000Z").folder("raw") / MANIFEST, documents.manifest().content())
+    (other.snapshot("20260101T000000Z").folder("reports") / "report.html").mkdir(parents=True)  # can't be read
     answer = server(user).get(f"/pulsar-advisor/{path}")
     assert answer.status_code == status
     assert "default-src 'none'" in answer.headers["content-security-policy"]
@@ -578,7 +581,7 @@ def test_a_page_that_did_not_change_is_not_sent_again(server: LogIn, root: Root)
     shown = client.get("/pulsar-advisor/clusters/prod-us")
     again = client.get("/pulsar-advisor/clusters/prod-us", headers={"If-None-Match": shown.headers["etag"]})
     assert (again.status_code, again.text) == (304, "")
-    write_file(Root(root.url, "prod-us").folder("raw", SNAPSHOT) / MANIFEST, documents.manifest().content())
+    write_file(Root(root.url, "prod-us").snapshot(SNAPSHOT).folder("raw") / MANIFEST, documents.manifest().content())
     again = client.get("/pulsar-advisor/clusters/prod-us", headers={"If-None-Match": shown.headers["etag"]})
     assert again.status_code == 200
 
@@ -614,7 +617,7 @@ def test_a_report_is_sent_in_part(
     server: LogIn, root: Root, asked: str, status: int, content: str | None, of: str | None
 ) -> None:
     whole = "0123456789abcdefghijklmnopqrstuvwxyz"
-    (root.folder("reports", SNAPSHOT) / "report.html").write_text(whole)
+    (root.snapshot(SNAPSHOT).folder("reports") / "report.html").write_text(whole)
     answer = server("vic").get(f"{REPORT}/report.html", headers={"Range": asked})
     assert (answer.status_code, answer.text) == (status, whole if content is None else content)
     assert answer.headers.get("content-range") == of
@@ -784,7 +787,7 @@ def recommended(root: Root, plan: Plan) -> str:
     option = Option("move", sentence, 0.6, 0.1, 0.3, Cost(unloads=1), "high", "it holds", **reference)
     document = documents.recommendation(documents.combination(**reference), sentence=sentence, **reference)
     content = document.model_copy(update={"options": (option,)}).content()
-    (root.folder("plans", SNAPSHOT) / "recommendation.json").write_bytes(content)
+    (root.snapshot(SNAPSHOT).folder("plans") / "recommendation.json").write_bytes(content)
     return written.digest
 
 

@@ -50,5 +50,5 @@ class RecordedStore:
         """The manifest, and the lines of each surface. The brokers themselves are gone: asking one would show."""
         options = CaptureOptions.model_validate({"zookeeper": {"hosts": "zk1:2181"}, **more})
         snapshot = capture(options, root)
-        manifest = manifest_of(root, snapshot)
-        return manifest, {file["surface"]: lines_of(root, snapshot, file["surface"]) for file in manifest["files"]}
+        manifest = manifest_of(snapshot)
+        return manifest, {file["surface"]: lines_of(snapshot, file["surface"]) for file in manifest["files"]}

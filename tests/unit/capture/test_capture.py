@@ -57,8 +57,8 @@ ONLY_IN_ZOOKEEPER = {
 
 def test_the_manifest_lists_every_file_with_its_hash_and_rows(cluster: FakeCluster, root: Root) -> None:
     snapshot = capture(cluster.options(), root)
-    folder = root.folder("raw", snapshot)
-    manifest = manifest_of(root, snapshot)
+    folder = snapshot.folder("raw")
+    manifest = manifest_of(snapshot)
     listed = {entry["path"]: entry for entry in manifest["files"]}
     on_disk = {str(path.relative_to(str(folder))) for path in files_under(root)}
     assert on_disk == listed.keys() | {MANIFEST}
@@ -69,7 +69,7 @@ def test_the_manifest_lists_every_file_with_its_hash_and_rows(cluster: FakeClust
 
 
 def test_the_manifest_says_what_the_cluster_is(cluster: FakeCluster, root: Root) -> None:
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     assert manifest["identity"] == {"cluster_name": "fake", "broker_ids": [cluster.first.id, cluster.second.id]}
     assert manifest["load_manager"] == "modular"
     assert manifest["pulsar_version"] == "4.0.8"
@@ -80,17 +80,17 @@ def test_the_manifest_says_what_the_cluster_is(cluster: FakeCluster, root: Root)
 
 def test_what_was_read_stands_in_the_files(cluster: FakeCluster, root: Root) -> None:
     snapshot = capture(cluster.options(), root)
-    assert lines_of(root, snapshot, "leader") == [{"source": "rest", "broker": cluster.second.id}]
-    (namespace,) = lines_of(root, snapshot, "namespaces")
+    assert lines_of(snapshot, "leader") == [{"source": "rest", "broker": cluster.second.id}]
+    (namespace,) = lines_of(snapshot, "namespaces")
     assert namespace["document"]["bundles"]["boundaries"] == ["0x00000000", "0x80000000", "0xffffffff"]
-    (topic,) = lines_of(root, snapshot, "topic_names")
+    (topic,) = lines_of(snapshot, "topic_names")
     assert topic == {"source": "rest", "namespace": "retail/orders", "domain": "persistent", "topic": TOPIC}
-    (partitioned,) = lines_of(root, snapshot, "partitioned_topics")
+    (partitioned,) = lines_of(snapshot, "partitioned_topics")
     assert (partitioned["topic"], partitioned["partitions"]) == ("persistent://retail/orders/parts", 4)
-    stats = lines_of(root, snapshot, "topic_stats")[0]
+    stats = lines_of(snapshot, "topic_stats")[0]
     assert (stats["topic"], stats["range"], stats["stats"]["msgRateIn"]) == (TOPIC, "0x00000000_0x80000000", 4.5)
-    assert lines_of(root, snapshot, "isolation_policies") == []
-    assert {(line["bundle"], line["pass"]) for line in lines_of(root, snapshot, "owned_bundles")} == {
+    assert lines_of(snapshot, "isolation_policies") == []
+    assert {(line["bundle"], line["pass"]) for line in lines_of(snapshot, "owned_bundles")} == {
         (bundle, moment) for bundle in (LOWER, UPPER) for moment in ("begin", "end")
     }
 
@@ -142,7 +142,7 @@ def test_namespaces_are_shared_out_and_no_broker_is_asked_two_things_at_a_time(
 def test_a_broker_that_is_down_costs_its_part_only(cluster: FakeCluster, root: Root) -> None:
     cluster.second.stop()
     snapshot = capture(cluster.options(), root)
-    manifest = manifest_of(root, snapshot)
+    manifest = manifest_of(snapshot)
     lost = {
         (name, cluster.second.id) for name in ("owned_bundles", "settings", "brokers", "load_reports", "topic_stats")
     }
@@ -150,22 +150,22 @@ def test_a_broker_that_is_down_costs_its_part_only(cluster: FakeCluster, root: R
     assert manifest["incomplete_brokers"] == [cluster.second.id]
     reasons = {entry["reason"] for entry in manifest["missing"] if entry["broker"]}
     assert [reason for reason in reasons if "connection refused" not in reason] == []
-    assert len(lines_of(root, snapshot, "namespaces")) == 1
-    assert len(lines_of(root, snapshot, "load_reports")) == 1
+    assert len(lines_of(snapshot, "namespaces")) == 1
+    assert len(lines_of(snapshot, "load_reports")) == 1
 
 
 def test_a_load_report_without_usage_is_none(cluster: FakeCluster, root: Root) -> None:
     cluster.second.answers("/broker-stats/load-report", {})
     snapshot = capture(cluster.options(), root)
-    (failure,) = manifest_of(root, snapshot)["failures"]
+    (failure,) = manifest_of(snapshot)["failures"]
     assert (failure["surface"], failure["broker"]) == ("load_reports", cluster.second.id)
-    assert [line["broker"] for line in lines_of(root, snapshot, "load_reports")] == [cluster.first.id]
+    assert [line["broker"] for line in lines_of(snapshot, "load_reports")] == [cluster.first.id]
 
 
 def test_a_document_that_cannot_be_decoded_costs_its_broker_only(cluster: FakeCluster, root: Root) -> None:
     cluster.first.answers("/broker-stats/topics", {"retail/orders": {"0x0_0x1": {"persistent": {TOPIC: SECRET}}}})
     snapshot = capture(cluster.options(), root)
-    manifest = manifest_of(root, snapshot)
+    manifest = manifest_of(snapshot)
     (failure,) = manifest["failures"]
     assert (failure["surface"], failure["broker"]) == ("topic_stats", cluster.first.id)
     assert "Expected `object`, got `str`" in failure["error"]
@@ -177,7 +177,7 @@ def test_a_document_that_cannot_be_decoded_costs_its_broker_only(cluster: FakeCl
 def test_a_namespace_that_cannot_be_read_is_named(cluster: FakeCluster, root: Root) -> None:
     for broker in (cluster.first, cluster.second):
         broker.answers("/persistent/retail/orders", {"reason": "no permission"}, status=403)
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     (entry,) = [entry for entry in manifest["missing"] if entry["namespace"]]
     assert (entry["surface"], entry["namespace"]) == ("topic_names", "retail/orders")
     assert "403, forbidden: the role lacks permission" in entry["reason"]
@@ -187,7 +187,7 @@ def test_a_namespace_that_cannot_be_read_is_named(cluster: FakeCluster, root: Ro
 def test_a_namespace_behind_a_proxy_that_does_not_know_its_path_is_named(cluster: FakeCluster, root: Root) -> None:
     for broker in (cluster.first, cluster.second):
         broker.answers("/persistent/retail/orders", "<html>404 Not Found</html>", status=404)
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     (entry,) = [entry for entry in manifest["missing"] if entry["namespace"]]
     assert (entry["surface"], entry["namespace"]) == ("topic_names", "retail/orders")
 
@@ -196,7 +196,7 @@ def test_the_topics_of_a_namespace_of_three_parts_are_not_available(cluster: Fak
     old = "retail/us-east/orders"
     for broker in (cluster.first, cluster.second):
         broker.answers("/namespaces/retail", ["retail/orders", old])
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     [entry] = [entry for entry in manifest["missing"] if entry["namespace"]]
     assert (entry["surface"], entry["namespace"]) == ("topic_names", old)
     assert entry["reason"].startswith(NOT_AVAILABLE), "or a check would fail in each snapshot"
@@ -216,15 +216,15 @@ def test_a_broker_that_is_closing_costs_no_namespace(cluster: FakeCluster, root:
         for path in (f"/namespaces/{namespace}", f"/persistent/{namespace}"):
             cluster.second.answers(path, {"reason": "closing"}, status=503)
     snapshot = capture(cluster.options(), root)
-    assert missing(manifest_of(root, snapshot)) == ONLY_IN_ZOOKEEPER
-    assert {line["namespace"] for line in lines_of(root, snapshot, "namespaces")} == set(namespaces)
+    assert missing(manifest_of(snapshot)) == ONLY_IN_ZOOKEEPER
+    assert {line["namespace"] for line in lines_of(snapshot, "namespaces")} == set(namespaces)
 
 
 def test_a_cluster_that_falls_silent_midway_is_asked_once_and_no_more(cluster: FakeCluster, root: Root) -> None:
     namespaces = [f"retail/n{number}" for number in range(50)]
     for broker in (cluster.first, cluster.second):
         broker.answers("/namespaces/retail", namespaces)
-    manifest = manifest_of(root, capture(cluster.options(), root, StopBrokersAt("namespaces", cluster)))
+    manifest = manifest_of(capture(cluster.options(), root, StopBrokersAt("namespaces", cluster)))
     lost = {entry["namespace"] for entry in manifest["missing"] if entry["surface"] == "namespaces"}
     assert lost == set(namespaces)
     assert manifest["incomplete_brokers"] == [cluster.first.id, cluster.second.id]
@@ -233,7 +233,7 @@ def test_a_cluster_that_falls_silent_midway_is_asked_once_and_no_more(cluster: F
 def test_a_namespace_deleted_while_we_read_is_not_missing(cluster: FakeCluster, root: Root) -> None:
     for broker in (cluster.first, cluster.second):
         broker.answers("/namespaces/retail/orders", {"reason": "Namespace does not exist"}, status=404)
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     assert missing(manifest) == ONLY_IN_ZOOKEEPER
 
 
@@ -241,7 +241,7 @@ def test_a_namespace_that_is_being_deleted_is_not_asked_for_topics(cluster: Fake
     for broker in (cluster.first, cluster.second):
         broker.answers("/namespaces/retail/orders", {"deleted": True})
         broker.answers("/persistent/retail/orders", {"reason": "is being deleted"}, status=412)
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     assert missing(manifest) == ONLY_IN_ZOOKEEPER
 
 
@@ -251,15 +251,15 @@ def test_a_broker_that_joins_while_we_read_has_no_report(cluster: FakeCluster, r
     for broker in (cluster.first, cluster.second):
         broker.answers_by("/brokers/fake", lists)
     snapshot = capture(cluster.options(), root)
-    assert missing(manifest_of(root, snapshot)) == {*ONLY_IN_ZOOKEEPER, ("load_reports", late)}
-    assert [line["broker"] for line in lines_of(root, snapshot, "brokers")] == sorted([*known, late])
+    assert missing(manifest_of(snapshot)) == {*ONLY_IN_ZOOKEEPER, ("load_reports", late)}
+    assert [line["broker"] for line in lines_of(snapshot, "brokers")] == sorted([*known, late])
 
 
 def test_partitioned_topics_of_a_namespace_of_other_clusters_are_not_missing(cluster: FakeCluster, root: Root) -> None:
     for broker in (cluster.first, cluster.second):
         broker.answers("/namespaces/retail/orders", {"replication_clusters": ["west"], "allowed_clusters": []})
         broker.answers("/persistent/retail/orders/parts/partitions", {"reason": "missing local cluster"}, status=412)
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     assert missing(manifest) == ONLY_IN_ZOOKEEPER
 
 
@@ -267,7 +267,7 @@ def test_a_bundle_that_moves_while_we_read_is_marked(cluster: FakeCluster, root:
     path = f"/brokers/fake/{cluster.first.id}/ownedNamespaces"
     answers: Iterator[dict[str, Any]] = iter([{LOWER: {"is_active": True}}, {}])
     cluster.first.answers_by(path, lambda _: Response(json.dumps(next(answers))))
-    assert manifest_of(root, capture(cluster.options(), root))["moved_bundles"] == [LOWER]
+    assert manifest_of(capture(cluster.options(), root))["moved_bundles"] == [LOWER]
 
 
 def in_turn(*documents: Any) -> Callable[[Request], Response]:
@@ -281,8 +281,8 @@ def test_brokers_are_not_gone_where_a_later_list_names_none(cluster: FakeCluster
     for broker in (cluster.first, cluster.second):
         broker.answers_by("/brokers/fake", lists)
     snapshot = capture(cluster.options(), root)
-    assert ("brokers", None) in missing(manifest_of(root, snapshot))
-    assert {line["available"] for line in lines_of(root, snapshot, "brokers")} == {True}
+    assert ("brokers", None) in missing(manifest_of(snapshot))
+    assert {line["available"] for line in lines_of(snapshot, "brokers")} == {True}
 
 
 @pytest.fixture
@@ -306,13 +306,13 @@ def test_a_second_pass_reads_the_brokers_between_which_bundles_moved(settled: Fa
     first.answers_by("/broker-stats/topics", in_turn({"retail/orders": {"0x0_0x1": {"persistent": {TOPIC: {}}}}}, {}))
     options = settled.options().model_copy(update={"second_pass": True})
     snapshot = capture(options, root)
-    manifest = manifest_of(root, snapshot)
+    manifest = manifest_of(snapshot)
     assert (manifest["moved_bundles"], manifest["read_again"]) == ([LOWER], [first.id])
     assert times_asked(second, "/broker-stats/load-report") == times_asked(second, "/broker-stats/topics") == 1
-    reports = {line["broker"]: line["document"] for line in lines_of(root, snapshot, "load_reports")}
-    assert len(lines_of(root, snapshot, "load_reports")) == 2
+    reports = {line["broker"]: line["document"] for line in lines_of(snapshot, "load_reports")}
+    assert len(lines_of(snapshot, "load_reports")) == 2
     assert (reports[first.id]["numBundles"], reports[first.id]["lastStats"]) == (0, {})
-    assert first.id not in {line["broker"] for line in lines_of(root, snapshot, "topic_stats")}
+    assert first.id not in {line["broker"] for line in lines_of(snapshot, "topic_stats")}
     assert len([entry for entry in manifest["files"] if entry["path"] == "topic_stats/0.jsonl.zst"]) == 1
 
 
@@ -322,7 +322,7 @@ def test_a_report_that_tells_of_another_brokers_bundle_is_a_reason_for_a_second_
     stale = load_report(lastStats={UPPER: {"msgRateIn": 1.5}, LOWER: {"msgRateIn": 4.5}})
     settled.second.answers("/broker-stats/load-report", stale)
     options = settled.options().model_copy(update={"second_pass": True})
-    manifest = manifest_of(root, capture(options, root))
+    manifest = manifest_of(capture(options, root))
     assert (manifest["moved_bundles"], manifest["read_again"]) == ([], [settled.first.id, settled.second.id])
 
 
@@ -331,7 +331,7 @@ def test_where_nothing_moved_or_no_second_pass_is_wanted_nothing_is_read_again(
 ) -> None:
     for second_pass in (True, False):
         options = settled.options().model_copy(update={"second_pass": second_pass})
-        assert manifest_of(root, capture(options, root))["read_again"] == []
+        assert manifest_of(capture(options, root))["read_again"] == []
         settled.second.answers("/broker-stats/load-report", load_report())  # reports the other broker's bundle
     assert times_asked(settled.first, "/broker-stats/topics") == 2
 
@@ -344,19 +344,19 @@ def test_the_extensible_manager_is_asked_for_metrics_in_place_of_load_reports(cl
     cluster.first.answers("/broker-stats/metrics", [usage])
     cluster.second.answers("/broker-stats/metrics", {"reason": "gone"}, status=500)
     snapshot = capture(cluster.options(), root)
-    manifest = manifest_of(root, snapshot)
+    manifest = manifest_of(snapshot)
     assert manifest["load_manager"] == "extensible"
     unavailable = {entry["surface"] for entry in manifest["missing"] if entry["reason"].startswith("not available")}
     told_to_the_leader = {"service_unit_states", "broker_load_data", "top_bundles"}
     assert unavailable == {"load_reports", "bundle_data", "broker_time_averages"} | told_to_the_leader
-    assert [line["document"] for line in lines_of(root, snapshot, "broker_metrics")] == [{"brk_lb_cpu_usage": 12.5}]
+    assert [line["document"] for line in lines_of(snapshot, "broker_metrics")] == [{"brk_lb_cpu_usage": 12.5}]
     assert manifest["incomplete_brokers"] == [cluster.second.id]
     assert ("GET", "/admin/v2/broker-stats/load-report") not in cluster.first.requests
 
 
 def test_the_modular_leader_is_asked_how_many_bundles_it_has_unloaded(cluster: FakeCluster, root: Root) -> None:
     cluster.second.answers("/broker-stats/metrics", leader_metrics(7))
-    assert manifest_of(root, capture(cluster.options(), root))["leader_unloads"] == 7
+    assert manifest_of(capture(cluster.options(), root))["leader_unloads"] == 7
     assert times_asked(cluster.first, "/broker-stats/metrics") == 0
 
 
@@ -371,7 +371,7 @@ def test_a_leader_that_changes_during_a_capture_is_told_and_counts_no_unloads(
         return unloads_of_leader(document)
 
     monkeypatch.setattr("pulsar_advisor.capture.surfaces.unloads_of_leader", then_another_leads)
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     assert (manifest["leader"], manifest["leader_unloads"]) == (cluster.second.id, None)
     (reason,) = [entry["reason"] for entry in manifest["missing"] if entry["surface"] == "leader"]
     assert reason == (f"it changed during the capture, from {cluster.second.id} to {cluster.first.id}: capture again")
@@ -379,7 +379,7 @@ def test_a_leader_that_changes_during_a_capture_is_told_and_counts_no_unloads(
 
 def test_without_the_leaders_count_a_snapshot_is_complete_but_for_it(cluster: FakeCluster, root: Root) -> None:
     cluster.second.answers("/broker-stats/metrics", {"reason": "gone"}, status=500)
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     assert manifest["leader_unloads"] is None
     assert ("leader", None) in missing(manifest)
     assert manifest["incomplete_brokers"] == []
@@ -387,7 +387,7 @@ def test_without_the_leaders_count_a_snapshot_is_complete_but_for_it(cluster: Fa
 
 def test_brokers_that_disagree_about_the_manager_are_told(cluster: FakeCluster, root: Root) -> None:
     cluster.first.answers("/broker-stats/load-report", load_report(loadReportType="LoadReport"))
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     assert manifest["load_managers"] == {cluster.first.id: "simple", cluster.second.id: "modular"}
     assert manifest["load_manager"] == "modular"
 
@@ -453,7 +453,7 @@ def test_a_migration_of_the_metadata_store_is_a_problem_while_it_lasts(
     cluster: FakeCluster, root: Root, phase: str | None, says: bool
 ) -> None:
     at_migration(cluster, phase)
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     reasons = [entry["reason"] for entry in manifest["missing"] if entry["surface"] == "metadata_store"]
     assert [reason.partition(":")[0] for reason in reasons] == [f"it is being migrated to another ({phase})"] * says
     assert manifest["failures"] == []
@@ -462,7 +462,7 @@ def test_a_migration_of_the_metadata_store_is_a_problem_while_it_lasts(
 def test_one_broker_that_can_migrate_is_enough_to_ask_for_a_migration(cluster: FakeCluster, root: Root) -> None:
     at_migration(cluster, "COPYING")
     cluster.second.answers("/brokers/version", "4.0.8")
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     assert any(entry["reason"].startswith("it is being migrated") for entry in manifest["missing"])
 
 
@@ -504,11 +504,11 @@ def test_an_oxia_that_is_not_in_use_is_refused(
 def test_a_broker_of_another_cluster_is_named_and_its_settings_are_not_taken(cluster: FakeCluster, root: Root) -> None:
     cluster.configure(cluster.second, clusterName="elsewhere")
     snapshot = capture(cluster.options(), root)
-    manifest = manifest_of(root, snapshot)
+    manifest = manifest_of(snapshot)
     reasons = {entry["broker"]: entry["reason"] for entry in manifest["missing"] if entry["surface"] == "settings"}
     assert reasons == {cluster.second.id: "the broker is configured for cluster 'elsewhere', not 'fake'"}
     assert manifest["incomplete_brokers"] == [cluster.second.id]
-    assert {line["broker"] for line in lines_of(root, snapshot, "settings")} == {cluster.first.id, None}
+    assert {line["broker"] for line in lines_of(snapshot, "settings")} == {cluster.first.id, None}
 
 
 def test_a_configuration_that_names_no_cluster_is_not_a_brokers(cluster: FakeCluster, root: Root) -> None:
@@ -533,7 +533,7 @@ def test_two_leaders_are_told(
     node = f'{{"brokerId": "{getattr(cluster, leader).id}"}}'.encode()
     brokers = {f"/loadbalance/brokers/{broker.id}": b"{}" for broker in (cluster.first, cluster.second)}
     options = with_zookeeper(cluster, {"/loadbalance/leader": node, **brokers}, monkeypatch)
-    manifest = manifest_of(root, capture(options, root))
+    manifest = manifest_of(capture(options, root))
     assert (("leader", None) in missing(manifest)) == is_missing
 
 
@@ -547,12 +547,12 @@ def test_a_node_that_cannot_be_decoded_costs_itself_only(
         f"/loadbalance/bundle-data/{UPPER}": b'{"topics": 3}',
     }
     snapshot = capture(with_zookeeper(cluster, nodes, monkeypatch), root)
-    manifest = manifest_of(root, snapshot)
+    manifest = manifest_of(snapshot)
     assert [(failure["surface"], failure["broker"]) for failure in manifest["failures"]] == [
         ("bundle_data", None),
         ("load_reports", cluster.second.id),
     ]
-    assert [line["bundle"] for line in lines_of(root, snapshot, "bundle_data")] == [UPPER]
+    assert [line["bundle"] for line in lines_of(snapshot, "bundle_data")] == [UPPER]
     assert manifest["missing"] == []
 
 
@@ -560,7 +560,7 @@ def test_a_spent_budget_ends_the_asking_and_the_manifest_names_what_was_not_aske
     cluster: FakeCluster, root: Root
 ) -> None:
     options = cluster.options().model_copy(update={"max_requests": 14})
-    manifest = manifest_of(root, capture(options, root))
+    manifest = manifest_of(capture(options, root))
     assert len(cluster.first.requests) + len(cluster.second.requests) == 14
     assert sum(read["requests"] for read in manifest["reads"]) == 14 - 3  # the first three identify the cluster
     reason = "not read: the budget of 14 requests (--max-requests) is spent"
@@ -577,7 +577,7 @@ def test_reads_of_zookeeper_count_too(cluster: FakeCluster, root: Root, monkeypa
     nodes = {f"/loadbalance/bundle-data/retail/orders/{number}": b"{}" for number in range(1000)}
     nodes[f"/loadbalance/brokers/{cluster.first.id}"] = b"{}"
     options = with_zookeeper(cluster, nodes, monkeypatch).model_copy(update={"max_requests": 60})
-    manifest = manifest_of(root, capture(options, root))
+    manifest = manifest_of(capture(options, root))
     assert ("bundle_data", None) in missing(manifest)
     assert len(cluster.first.requests) + len(cluster.second.requests) < 60
 
@@ -707,20 +707,20 @@ def test_a_root_that_cannot_be_written_is_named(cluster: FakeCluster, tmp_path: 
 
 
 def test_remains_of_an_earlier_run_are_removed(cluster: FakeCluster, root: Root) -> None:
-    remains = root.folder("raw", "20260101T000000Z")
+    remains = root.snapshot("20260101T000000Z").folder("raw")
     (remains / "topic_stats").mkdir(parents=True)
     (remains / "topic_stats" / "0.jsonl.zst").write_bytes(b"half")
     os.utime(str(remains / "topic_stats"), (0, 0))
     snapshot = capture(cluster.options(), root)
-    assert root.snapshots() == [snapshot]
+    assert root.snapshots() == [snapshot.id]
     assert not remains.exists()
 
 
 def test_a_capture_never_touches_an_existing_snapshot(cluster: FakeCluster, root: Root) -> None:
     today = datetime.now(UTC).strftime("%Y%m%d")
     first = capture(cluster.options(), root)
-    before = (root.folder("raw", first) / MANIFEST).read_bytes()
+    before = (first.folder("raw") / MANIFEST).read_bytes()
     second = capture(cluster.options(), root)
-    assert first < second
-    assert (root.folder("raw", first) / MANIFEST).read_bytes() == before
-    assert second >= today
+    assert first.id < second.id
+    assert (first.folder("raw") / MANIFEST).read_bytes() == before
+    assert second.id >= today

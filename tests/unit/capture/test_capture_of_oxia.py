@@ -34,8 +34,8 @@ def the_same_records(store: RecordedStore) -> FakeOxia:
 def captured(options: CaptureOptions, root: Root) -> tuple[Manifest, dict[str, bytes]]:
     """The manifest without what names the moment, and the bytes of each file."""
     snapshot = capture(options, root)
-    folder = root.folder("raw", snapshot)
-    manifest = read_manifest(root, snapshot)
+    folder = snapshot.folder("raw")
+    manifest = read_manifest(snapshot)
     assert (folder / MANIFEST).exists()
     files: dict[str, bytes] = {entry.path: (folder / entry.path).read_bytes() for entry in manifest.files}
     return manifest.model_copy(update={"snapshot": "", "started_at_ms": 0}), files

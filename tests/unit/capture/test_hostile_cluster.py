@@ -34,9 +34,8 @@ def shared() -> Iterator[FakeCluster]:
 
 def captured(cluster: FakeCluster) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        root = Root(folder, "test")
-        snapshot = capture(cluster.options(), root)
-        return manifest_of(root, snapshot)
+        snapshot = capture(cluster.options(), Root(folder, "test"))
+        return manifest_of(snapshot)
 
 
 @given(path=st.sampled_from(PATHS), body=mutated(answers("")))

@@ -61,7 +61,7 @@ def test_all_else_is_read_once_every_broker_was_heard(
 
     steps = Steps("what brokers publish", soon)
     options = listening_to(client, extensible, monkeypatch).model_copy(update={"listen_s": 900})
-    manifest = manifest_of(root, capture(options, root, steps))
+    manifest = manifest_of(capture(options, root, steps))
     assert requests == [TO_IDENTIFY]
     assert steps.begun[0] == ("what brokers publish, for at most 15m", 2)
     assert [entry["surface"] for entry in manifest["missing"] if entry["surface"] in ("top_bundles", LOAD)] == []
@@ -76,7 +76,7 @@ def test_what_is_published_while_all_else_is_read_is_in_the_snapshot(
     first = extensible.first.id
     steps = Steps("topic names", lambda: client.publish(LOAD, first, {"topics": 2}))
     snapshot = capture(listening_to(client, extensible, monkeypatch), root, steps)
-    of_first = [line for line in lines_of(root, snapshot, "broker_load_data") if line["broker"] == first]
+    of_first = [line for line in lines_of(snapshot, "broker_load_data") if line["broker"] == first]
     assert [line["document"]["topics"] for line in of_first] == [1, 2]
 
 
@@ -85,7 +85,7 @@ def test_nobody_is_listened_to_if_nobody_wants_to(
 ) -> None:
     client = Client(from_both(extensible))
     options = listening_to(client, extensible, monkeypatch).model_copy(update={"listen_s": 0})
-    manifest = manifest_of(root, capture(options, root))
+    manifest = manifest_of(capture(options, root))
     assert client.opened.keys().isdisjoint({LOAD, TOP})
     reasons = {entry["surface"]: entry["reason"] for entry in manifest["missing"]}
     assert reasons["broker_load_data"] == reasons["top_bundles"] == "not available without listening (--listen 0s)"
@@ -104,7 +104,7 @@ def test_a_cluster_is_what_it_is_after_the_wait(
             broker.answers("/brokers/leaderBroker", {"brokerId": first.id})
 
     steps = Steps("what brokers publish", second_leaves)
-    manifest = manifest_of(root, capture(listening_to(client, extensible, monkeypatch), root, steps))
+    manifest = manifest_of(capture(listening_to(client, extensible, monkeypatch), root, steps))
     assert (manifest["identity"]["broker_ids"], manifest["leader"]) == ([first.id], first.id)
 
 
@@ -140,8 +140,8 @@ def test_what_another_process_heard_is_not_waited_for_again(
     steps = Steps("what brokers publish", lambda: pytest.fail("a second wait"))
     options = listening_to(Client({LOAD: [(first, {"topics": 8})]}), extensible, monkeypatch)
     snapshot = run(options, root, steps, Heard.unpacked(earlier.packed()))
-    assert [line["document"]["topics"] for line in lines_of(root, snapshot, "broker_load_data")] == [7, 8]
-    manifest = manifest_of(root, snapshot)
+    assert [line["document"]["topics"] for line in lines_of(snapshot, "broker_load_data")] == [7, 8]
+    manifest = manifest_of(snapshot)
     (read,) = [read for read in manifest["reads"] if read["surface"] == "broker_load_data"]
     assert (read["started_at_ms"], read["requests"]) == (5, 2)
     assert [failure["surface"] for failure in manifest["failures"]] == ["top_bundles"]

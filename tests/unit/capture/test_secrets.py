@@ -54,7 +54,7 @@ def test_no_planted_secret_is_in_a_snapshot(
     assert SECRET.encode() not in content
     # The planted documents were asked for, decoded, and what a snapshot is for was kept.
     assert cluster_of_secrets.paths_asked == cluster_of_secrets.paths
-    assert manifest_of(root, snapshot)["failures"] == []
+    assert manifest_of(snapshot)["failures"] == []
     assert b'"topic":"persistent://shy/data/letters"' in content
     assert b'"consumers":[{' in content
 

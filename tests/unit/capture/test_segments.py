@@ -9,7 +9,7 @@ import pytest
 from werkzeug import Request, Response
 
 from captures import capture, lines_of, manifest_of
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from unit.capture.fake_cluster import SECRET, TOPIC_STATS, FakeCluster, with_zookeeper
 
 CLICKS = "topic://retail/orders/clicks"
@@ -53,13 +53,13 @@ def serve_a_segment(cluster: FakeCluster) -> None:
     cluster.first.answers("/broker-stats/topics", {"retail/orders": {"0x00000000_0x80000000": {"persistent": topics}}})
 
 
-def gaps(root: Root, snapshot: str) -> list[tuple[str | None, str]]:
-    missing = manifest_of(root, snapshot)["missing"]
+def gaps(snapshot: Snapshot) -> list[tuple[str | None, str]]:
+    missing = manifest_of(snapshot)["missing"]
     return [(entry["namespace"], entry["reason"]) for entry in missing if entry["surface"] == "segments"]
 
 
 def test_every_segment_is_captured_under_its_complete_name(release_5: FakeCluster, root: Root) -> None:
-    lines = lines_of(root, capture(release_5.options(), root), "segments")
+    lines = lines_of(capture(release_5.options(), root), "segments")
     assert [line["topic"] for line in lines] == NAMES
     assert {line["scalableTopic"] for line in lines} == {CLICKS}
     assert lines[0]["document"] == SEALED
@@ -78,7 +78,7 @@ def test_the_metadata_store_adds_the_load_that_controllers_know(
         f"{path}/segments/1/load": load,
         f"{path}/subscriptions/billing": b"{}",
     }
-    lines = lines_of(root, capture(with_zookeeper(release_5, nodes, monkeypatch), root), "segments")
+    lines = lines_of(capture(with_zookeeper(release_5, nodes, monkeypatch), root), "segments")
     [stored] = [line for line in lines if line["source"] == "zookeeper"]
     assert stored["topic"] == NAMES[1]
     assert stored["load"]["msgRateIn"] == 900.5
@@ -101,14 +101,14 @@ def test_segments_that_no_topic_can_have_are_a_failure_of_theirs_alone(
     for broker in (release_5.first, release_5.second):
         broker.answers("/scalable/retail/orders/clicks", json.loads(layout))
     snapshot = capture(with_zookeeper(release_5, nodes, monkeypatch), root)
-    manifest = manifest_of(root, snapshot)
-    assert lines_of(root, snapshot, "segments") == []
+    manifest = manifest_of(snapshot)
+    assert lines_of(snapshot, "segments") == []
     failed = [entry["surface"] for entry in (*manifest["failures"], *manifest["missing"])]
     assert "segments" in failed
 
 
 def test_brokers_of_earlier_releases_are_not_asked(cluster: FakeCluster, root: Root) -> None:
-    manifest = manifest_of(root, capture(cluster.options(), root))
+    manifest = manifest_of(capture(cluster.options(), root))
     asked = [path for _, path in (*cluster.first.requests, *cluster.second.requests)]
     assert not [path for path in asked if "scalable" in path]
     assert not [entry for entry in (*manifest["missing"], *manifest["files"]) if entry["surface"] == "segments"]
@@ -118,8 +118,8 @@ def test_only_the_brokers_that_have_scalable_topics_are_asked(release_5: FakeClu
     release_5.first.answers("/brokers/version", "4.2.4")
     release_5.first.answers("/scalable/retail/orders", "no such resource", status=404)
     snapshot = capture(release_5.options(), root)
-    assert len(lines_of(root, snapshot, "segments")) == len(NAMES)
-    assert gaps(root, snapshot) == []
+    assert len(lines_of(snapshot, "segments")) == len(NAMES)
+    assert gaps(snapshot) == []
 
 
 def test_a_namespace_that_is_deleted_meanwhile_is_not_missing(release_5: FakeCluster, root: Root) -> None:
@@ -130,13 +130,13 @@ def test_a_namespace_that_is_deleted_meanwhile_is_not_missing(release_5: FakeClu
 
     for broker in (release_5.first, release_5.second):
         broker.answers_by("/scalable/retail/orders", deleted)
-    assert gaps(root, capture(release_5.options(), root)) == []
+    assert gaps(capture(release_5.options(), root)) == []
 
 
 def test_brokers_that_have_no_such_list_leave_the_namespace_unlisted(release_5: FakeCluster, root: Root) -> None:
     for broker in (release_5.first, release_5.second):
         broker.answers("/scalable/retail/orders", "no such resource", status=404)
-    [(namespace, reason)] = gaps(root, capture(release_5.options(), root))
+    [(namespace, reason)] = gaps(capture(release_5.options(), root))
     assert namespace == "retail/orders"
     assert "404" in reason
 
@@ -144,7 +144,7 @@ def test_brokers_that_have_no_such_list_leave_the_namespace_unlisted(release_5: 
 def test_a_token_that_may_not_list_them_leaves_the_namespace_unlisted(release_5: FakeCluster, root: Root) -> None:
     for broker in (release_5.first, release_5.second):
         broker.answers("/scalable/retail/orders", {"reason": "not allowed"}, status=403)
-    [(namespace, reason)] = gaps(root, capture(release_5.options(), root))
+    [(namespace, reason)] = gaps(capture(release_5.options(), root))
     assert namespace == "retail/orders"
     assert "403" in reason
 
@@ -154,14 +154,14 @@ def test_a_list_with_topics_of_another_namespace_leaves_the_namespace_unlisted(
 ) -> None:
     for broker in (release_5.first, release_5.second):
         broker.answers("/scalable/retail/orders", [CLICKS, "topic://retail/other/\u001b[2Jx"])
-    [(namespace, reason)] = gaps(root, capture(release_5.options(), root))
+    [(namespace, reason)] = gaps(capture(release_5.options(), root))
     assert namespace == "retail/orders"
     assert reason == "the list has topic://retail/other/\\x1b[2Jx, which is not of this namespace"
 
 
 def test_segments_that_are_loaded_and_that_no_broker_lists_are_noted(cluster: FakeCluster, root: Root) -> None:
     serve_a_segment(cluster)
-    [(namespace, reason)] = gaps(root, capture(cluster.options(), root))
+    [(namespace, reason)] = gaps(capture(cluster.options(), root))
     assert namespace == "retail/orders"
     assert reason.startswith("brokers serve segments of scalable topics here, and none lists them")
 
@@ -170,11 +170,11 @@ def test_a_scalable_topic_that_is_deleted_meanwhile_is_not_missing(release_5: Fa
     for broker in (release_5.first, release_5.second):
         broker.answers("/scalable/retail/orders/clicks", {"reason": "gone"}, status=404)
     snapshot = capture(release_5.options(), root)
-    assert (lines_of(root, snapshot, "segments"), gaps(root, snapshot)) == ([], [])
+    assert (lines_of(snapshot, "segments"), gaps(snapshot)) == ([], [])
 
 
 def test_a_layout_that_can_not_be_decoded_is_recorded(release_5: FakeCluster, root: Root) -> None:
     for broker in (release_5.first, release_5.second):
         broker.answers("/scalable/retail/orders/clicks", {"segments": {"0": {"segmentId": "x"}}})
-    failures = manifest_of(root, capture(release_5.options(), root))["failures"]
+    failures = manifest_of(capture(release_5.options(), root))["failures"]
     assert [failure["surface"] for failure in failures] == ["segments"]

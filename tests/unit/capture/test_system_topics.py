@@ -39,10 +39,10 @@ def test_ownership_load_and_top_bundles_are_in_the_snapshot(
         }
     )
     snapshot = capture(listening_to(client, extensible, monkeypatch), root)
-    assert lines_of(root, snapshot, "service_unit_states") == [
+    assert lines_of(snapshot, "service_unit_states") == [
         {"source": "topic", "bundle": LOWER, "document": {"state": "Owned", "dstBroker": first, "versionId": 2}}
     ]
-    lines = lines_of(root, snapshot, "broker_load_data")
+    lines = lines_of(snapshot, "broker_load_data")
     assert [(line["broker"], line["document"]["weightedMaxEMA"]) for line in lines] == [
         (first, 0.1),
         (first, 0.25),
@@ -55,7 +55,7 @@ def test_ownership_load_and_top_bundles_are_in_the_snapshot(
         "updatedAt": 5,
     }
     assert published[first]["publishedAt"] == 1_700_000_000_000
-    assert [line["document"]["topBundlesLoadData"] for line in lines_of(root, snapshot, "top_bundles")] == [
+    assert [line["document"]["topBundlesLoadData"] for line in lines_of(snapshot, "top_bundles")] == [
         [{"bundleName": LOWER, "stats": {"msgRateIn": 3.0}}],
         [],
     ]
@@ -64,7 +64,7 @@ def test_ownership_load_and_top_bundles_are_in_the_snapshot(
         TOP: (pulsar.MessageId.latest, False),
         STATES: (pulsar.MessageId.earliest, True),
     }
-    assert not {"service_unit_states", "broker_load_data", "top_bundles"} & reasons(manifest_of(root, snapshot)).keys()
+    assert not {"service_unit_states", "broker_load_data", "top_bundles"} & reasons(manifest_of(snapshot)).keys()
     assert SECRET.encode() not in everything_in(root)
 
 
@@ -74,8 +74,8 @@ def test_a_broker_that_stays_silent_or_takes_its_word_back_is_named_and_loses_no
     first, second = extensible.first.id, extensible.second.id
     client = Client({LOAD: [(first, {"topics": 1}), (second, {"topics": 1}), (second, b"")], TOP: [(first, {})]})
     snapshot = capture(listening_to(client, extensible, monkeypatch), root)
-    manifest = manifest_of(root, snapshot)
-    lines = lines_of(root, snapshot, "broker_load_data")
+    manifest = manifest_of(snapshot)
+    lines = lines_of(snapshot, "broker_load_data")
     assert [(line["broker"], line["document"]) for line in lines] == [
         (first, {"topics": 1}),
         (second, {"topics": 1}),
@@ -91,7 +91,7 @@ def test_of_many_messages_of_a_broker_the_last_ones_are_kept(
 ) -> None:
     client = Client({LOAD: [(extensible.first.id, {"topics": number}) for number in range(25)]})
     snapshot = capture(listening_to(client, extensible, monkeypatch), root)
-    lines = lines_of(root, snapshot, "broker_load_data")
+    lines = lines_of(snapshot, "broker_load_data")
     assert [line["document"]["topics"] for line in lines] == list(range(15, 25))
 
 
@@ -103,8 +103,8 @@ def test_what_cannot_be_decoded_is_noted_and_the_rest_kept(
         {STATES: [(LOWER, b"not JSON"), (UPPER, {"state": "Free", "versionId": 1})], LOAD: [(first, b"[]")]}
     )
     snapshot = capture(listening_to(client, extensible, monkeypatch), root)
-    assert [line["bundle"] for line in lines_of(root, snapshot, "service_unit_states")] == [UPPER]
-    failed = {(entry["surface"], entry["broker"]) for entry in manifest_of(root, snapshot)["failures"]}
+    assert [line["bundle"] for line in lines_of(snapshot, "service_unit_states")] == [UPPER]
+    failed = {(entry["surface"], entry["broker"]) for entry in manifest_of(snapshot)["failures"]}
     assert failed == {("service_unit_states", None), ("broker_load_data", None)}
 
 
@@ -119,14 +119,14 @@ def test_a_service_url_that_does_not_let_us_in_costs_the_three_surfaces_only(
     failure: Exception, message: str, extensible: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = listening_to(Client({}, failure), extensible, monkeypatch)
-    manifest = manifest_of(root, capture(options, root))
+    manifest = manifest_of(capture(options, root))
     for surface in ("service_unit_states", "broker_load_data", "top_bundles"):
         assert reasons(manifest)[surface].startswith(f"{SERVICE_URL}: {message}")
     assert manifest["incomplete_brokers"] == []
 
 
 def test_without_a_service_url_nothing_is_wrong(extensible: FakeCluster, root: Root) -> None:
-    manifest = manifest_of(root, capture(extensible.options(), root))
+    manifest = manifest_of(capture(extensible.options(), root))
     for surface in ("service_unit_states", "broker_load_data", "top_bundles"):
         assert reasons(manifest)[surface] == "not available without a service URL"
 
@@ -158,7 +158,7 @@ def test_a_channel_in_the_metadata_store_is_read_there(
         update={"service_url": with_topics.service_url, "listen_s": 1}
     )
     snapshot = capture(options, root)
-    assert lines_of(root, snapshot, "service_unit_states") == [
+    assert lines_of(snapshot, "service_unit_states") == [
         {
             "source": "zookeeper",
             "bundle": LOWER,
@@ -167,7 +167,7 @@ def test_a_channel_in_the_metadata_store_is_read_there(
     ]
     assert client.opened.keys() == {LOAD, TOP}
 
-    without = manifest_of(root, capture(extensible.options(), root))
+    without = manifest_of(capture(extensible.options(), root))
     assert "no metadata store was given" in reasons(without)["service_unit_states"]
 
 

@@ -437,7 +437,7 @@ def test_what_failed_and_what_could_not_be_evaluated_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, snapshot = Root(str(tmp_path), "c"), "20261121T083000Z"
-    write_file(root.folder("raw", snapshot) / MANIFEST, b"{}")
+    write_file(root.snapshot(snapshot).folder("raw") / MANIFEST, b"{}")
     monkeypatch.setattr("pulsar_advisor.cli.stages.spark_for", lambda *_: None)
     monkeypatch.setattr("pulsar_advisor.stages.validate.run", lambda *_: _unfit("c", snapshot))
     assert exit_code(["validate", "--root", str(tmp_path), "--cluster", "c"]) == 3
@@ -457,7 +457,7 @@ def test_tables_of_an_earlier_release_are_to_be_made_again_not_captured_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, snapshot = Root(str(tmp_path), "c"), "20261121T083000Z"
-    write_file(root.folder("raw", snapshot) / MANIFEST, b"{}")
+    write_file(root.snapshot(snapshot).folder("raw") / MANIFEST, b"{}")
     columns = documents.check(success=False, severity="critical", check="capture.columns", failed_rows=1)
     monkeypatch.setattr("pulsar_advisor.cli.stages.spark_for", lambda *_: None)
     judged = documents.validation(columns, cluster="c", snapshot=snapshot)

@@ -105,7 +105,7 @@ def undo(plan: Plan, root: Root, *options: str) -> int:
 def test_whoever_spoils_a_plans_file_keeps_nobody_from_withdrawing_its_approval(
     root: Root, ledger: Ledger, content: bytes
 ) -> None:
-    (root.folder("plans", PLAN.snapshot) / write_plan(root, approved(ledger, PLAN)).file).write_bytes(content)
+    (root.snapshot(PLAN.snapshot).folder("plans") / write_plan(root, approved(ledger, PLAN)).file).write_bytes(content)
     assert typed(root, "withdraw", digest_of(PLAN), "--as", "bob") == 0
     assert approvals_of_plan(ledger, digest_of(PLAN))[0].withdrawn_at_ms is not None
 

@@ -23,7 +23,7 @@ from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import write_plan
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 from unit.execution.actors import ALICE, started
 from unit.execution.doubles import UPPER, make_plan, unload_step
 
@@ -131,7 +131,7 @@ def test_a_comment_can_not_pass_for_an_event(plan: Plan, capsys: pytest.CaptureF
 def test_an_unknown_cluster_names_those_that_there_are(
     verb: list[str], plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_file(Root(str(tmp_path), "prod-eu").folder("raw", plan.snapshot) / MANIFEST, b"{}")
+    write_file(Root(str(tmp_path), "prod-eu").snapshot(plan.snapshot).folder("raw") / MANIFEST, b"{}")
     assert exit_code([*verb, "--cluster", "prod-ue"]) == 2
     assert "there is no cluster 'prod-ue'" in (said := capsys.readouterr().err)
     assert said.endswith("; the nearest is 'prod-eu'; there are: prod-eu\n")
@@ -157,18 +157,18 @@ def test_who_is_alone_is_shown_the_policy_that_lets_one_person_do_both(
     assert "approved by alicia for 4h, until " in capsys.readouterr().out
 
 
-def _recommend(root: Root, snapshot: str, **advice: str) -> None:
-    write_file(root.folder("raw", snapshot) / MANIFEST, b"{}")
-    made = documents.recommendation(**advice).model_copy(update={"snapshot": snapshot})
-    write_file(root.result_file(snapshot, "recommend"), made.content())
+def _recommend(snapshot: Snapshot, **advice: str) -> None:
+    write_file(snapshot.folder("raw") / MANIFEST, b"{}")
+    made = documents.recommendation(**advice).model_copy(update={"snapshot": snapshot.id})
+    write_file(snapshot.result_file("recommend"), made.content())
 
 
 def test_a_plan_is_no_longer_advised_once_a_later_snapshot_advises_none(
     plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = Root(str(tmp_path), "demo")
-    _recommend(root, plan.snapshot, plan="a.json", digest=digest_of(plan))
-    _recommend(root, "20991231T000000Z")
+    _recommend(root.snapshot(plan.snapshot), plan="a.json", digest=digest_of(plan))
+    _recommend(root.snapshot("20991231T000000Z"))
     assert exit_code(["plans"]) == 0
     said = capsys.readouterr()
     assert said.out == "no plans proposed for snapshot 20991231T000000Z; --all lists earlier ones\n"
@@ -186,7 +186,7 @@ def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(
     with closing(open_ledger(root.ledger_url)) as ledger:
         for one in (better, *same):
             propose(ledger, one, ALICE)
-    _recommend(root, better.snapshot, plan="a.json", digest=digest_of(same[1]))
+    _recommend(root.snapshot(better.snapshot), plan="a.json", digest=digest_of(same[1]))
     monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
     monkeypatch.setenv(CLUSTER_VARIABLE, "demo")
     assert exit_code(["plans"]) == 0

@@ -25,7 +25,7 @@ from pulsar_advisor.planning.kinds.restarting import Restart
 from pulsar_advisor.planning.questions.roll_order import RollOrder
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.storage.plans import write_plan
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from unit.execution.actors import ALICE
 from unit.execution.doubles import B1, make_plan, unload_step
 from unit.execution.roll.doubles import drained
@@ -58,10 +58,10 @@ def test_of_many_destinations_those_that_take_most_are_named() -> None:
 
 def test_the_plan_is_made_for_the_order_of_one_snapshot(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     asked: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(Root, "resolve", lambda _root, _snapshot: "20261125T040000Z")
+    monkeypatch.setattr(Root, "resolve", lambda root, _id: root.snapshot("20261125T040000Z"))
 
-    def order(_root: Root, *wanted: Any) -> RollOrder:
-        asked.append(wanted)
+    def order(snapshot: Snapshot, *wanted: Any) -> RollOrder:
+        asked.append((snapshot.id, *wanted))
         return ORDER
 
     def answer(making: Making, request: Request) -> None:
@@ -81,7 +81,7 @@ def test_a_reader_of_json_is_told_to_balance_first_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     order = replace(ORDER, balance_first="Balance first: b is above 85%.")
-    monkeypatch.setattr(Root, "resolve", lambda _root, _snapshot: "20261125T040000Z")
+    monkeypatch.setattr(Root, "resolve", lambda root, _id: root.snapshot("20261125T040000Z"))
     monkeypatch.setattr("pulsar_advisor.stages.roll_order.run", lambda *_: order)
     monkeypatch.setattr(Making, "answer", lambda *_, **__: None)
     assert exit_code(["roll", "--json", "--root", str(tmp_path), "--cluster", "demo"]) == 0
@@ -93,7 +93,7 @@ def test_no_order_is_shown_where_no_plan_can_be_made(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     order = replace(ORDER, why_none="the Simple load manager doesn't keep the destination of an unload.")
-    monkeypatch.setattr(Root, "resolve", lambda _root, _snapshot: "20261125T040000Z")
+    monkeypatch.setattr(Root, "resolve", lambda root, _id: root.snapshot("20261125T040000Z"))
     monkeypatch.setattr("pulsar_advisor.stages.roll_order.run", lambda *_: order)
     monkeypatch.setattr(Making, "answer", lambda *_, **__: None)
     assert exit_code(["roll", "--root", str(tmp_path), "--cluster", "demo"]) == 0

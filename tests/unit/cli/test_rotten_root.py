@@ -160,7 +160,7 @@ def test_prune_keeps_what_a_plan_that_can_not_be_read_was_made_from(
     later = "20261122T083000Z"
     for cluster in CLUSTERS[:2]:
         root = Root(str(folder), cluster)
-        write_file(root.folder("raw", later) / MANIFEST, documents.manifest(snapshot=later).content())
+        write_file(root.snapshot(later).folder("raw") / MANIFEST, documents.manifest(snapshot=later).content())
     spoil(folder, "plan", "half")
     (folder / "ledger.sqlite").unlink()
     with closing(open_ledger(Root(str(folder), ROTTEN).ledger_url)):

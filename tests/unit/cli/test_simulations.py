@@ -21,7 +21,7 @@ REFUSED = NotSimulated(shedder="A", placement="B", what_if="", seed=0, error="an
 def test_where_nothing_could_be_simulated_the_code_is_that_of_unfit_data(
     scores: list[NotSimulated | SimulatedScore], code: int, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     monkeypatch.setattr("pulsar_advisor.stages.simulate.check", lambda *_: None)
     monkeypatch.setattr("pulsar_advisor.stages.simulate.run", lambda *_: SimpleNamespace(scores=scores))
     monkeypatch.setattr(simulations, "spark_soon", lambda *_: None)

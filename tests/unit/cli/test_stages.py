@@ -39,7 +39,7 @@ def test_an_exit_code_says_whether_the_goal_is_reached_and_if_asked_whether_some
     words: list[str], outcome: str | None, plan: str | None, code: int, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = documents.recommendation(plan=plan).model_copy(update={"goal_outcome": outcome})
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     monkeypatch.setattr(stages, "_recommend", lambda *_: document)
     assert exit_code([*words, "--json", "--root", root.url, "--cluster", root.cluster]) == code
 
@@ -51,7 +51,7 @@ def test_too_little_data_for_an_answer_has_the_code_of_unfit_data_or_of_the_goal
 ) -> None:
     too_little = {"goal_outcome": outcome, "coverage": Coverage(decides=True)}
     document = documents.recommendation(plan=plan).model_copy(update=too_little)
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     monkeypatch.setattr(stages, "_recommend", lambda *_: document)
     detailed = [*words, "--detailed-exitcode", "--json", "--root", root.url, "--cluster", root.cluster]
     assert exit_code(detailed) == code
@@ -68,9 +68,9 @@ def test_a_list_of_snapshots_says_by_its_exit_code_if_asked_whether_one_that_you
     root.path.mkdir(parents=True, exist_ok=True)
     if age_min is not None:
         taken = snapshot_id(datetime.now(UTC) - timedelta(minutes=age_min))
-        write_file(root.folder("raw", taken) / MANIFEST, documents.manifest().content())
-        write_file(root.folder("validation", taken) / RESULT, documents.validation(success=is_fit).content())
-        write_file(root.folder("plans", taken) / "recommendation.json", documents.recommendation().content())
+        write_file(root.snapshot(taken).folder("raw") / MANIFEST, documents.manifest().content())
+        write_file(root.snapshot(taken).folder("validation") / RESULT, documents.validation(success=is_fit).content())
+        write_file(root.snapshot(taken).folder("plans") / "recommendation.json", documents.recommendation().content())
     words = ["snapshots", "list", "--root", root.url, "--cluster", root.cluster]
     assert exit_code(words) == 0
     capsys.readouterr()
@@ -80,7 +80,7 @@ def test_a_list_of_snapshots_says_by_its_exit_code_if_asked_whether_one_that_you
 
 def test_no_answer_at_all_has_the_code_of_unfit_data(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     lacking = documents.combination(plan=None, digest=None, steps=0, error="isolation_policies is missing")
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     monkeypatch.setattr(stages, "_recommend", lambda *_: documents.recommendation(lacking))
     assert exit_code(["recommend", "--json", "--root", root.url, "--cluster", root.cluster]) == 3
 
@@ -88,7 +88,7 @@ def test_no_answer_at_all_has_the_code_of_unfit_data(root: Root, monkeypatch: py
 def test_a_goal_that_is_missed_has_its_code_though_the_disk_has_no_room_for_the_answer(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     missed = documents.recommendation(plan=None).model_copy(update={"goal_outcome": "missed"})
     monkeypatch.setattr(stages, "_recommend", lambda *_: missed)
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.FileIO("/dev/full", "w"), write_through=True))
@@ -101,7 +101,7 @@ def test_tables_that_can_not_be_read_are_not_taken_for_a_result_that_can_not_be_
     def unreadable(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "brokers.parquet")
 
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     missed = documents.recommendation(plan=None).model_copy(update={"goal_outcome": "missed"})
     monkeypatch.setattr(stages, "_recommend", lambda *_: missed)
     monkeypatch.setattr("pulsar_advisor.stages.report.report_page", unreadable)
@@ -123,7 +123,7 @@ def test_a_report_of_too_little_data_has_the_code_of_unfit_data_in_every_form(
     words: list[str], why: str, kind: str, code: int, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = page_of(why, kind)
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     monkeypatch.setattr("pulsar_advisor.stages.report.run", lambda *_: (page, "report.html"))
     monkeypatch.setattr("pulsar_advisor.reporting.json.json_chunks", lambda _: ["{}"])
     monkeypatch.setattr(stages, "_show_verdict", lambda _: None)
@@ -140,7 +140,7 @@ def test_files_of_options_are_in_the_home_that_no_shell_expands(
         asked.append(given[3])
         return page_of(), given[3]
 
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     monkeypatch.setattr("pulsar_advisor.stages.report.run", written)
     monkeypatch.setattr(stages, "_show_verdict", lambda _: None)
     of_root = ["--root", root.url, "--cluster", root.cluster]

@@ -37,9 +37,9 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
 def test_spark_starts_beside_the_main_thread_which_then_handles_ctrl_c(
     root: Root, starts: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_file(root.folder("validation", SNAPSHOT) / RESULT, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("validation") / RESULT, b"{}")
     monkeypatch.setattr("pulsar_advisor.tables.snapshot_size.raw_bytes", lambda *_: LARGE)
-    assert starting.spark_soon("local[1]", "recommend", root, SNAPSHOT)() is SESSION
+    assert starting.spark_soon("local[1]", "recommend", root.snapshot(SNAPSHOT))() is SESSION
     assert [thread is threading.main_thread() for thread in starts] == [False, True]
 
 
@@ -55,16 +55,16 @@ def test_no_spark_starts_on_one_machine_to_ask_the_strategies_of_a_small_snapsho
     starts: list[threading.Thread],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write_file(root.folder("validation", SNAPSHOT) / RESULT, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("validation") / RESULT, b"{}")
     monkeypatch.setattr("pulsar_advisor.tables.snapshot_size.raw_bytes", lambda *_: raw_bytes)
-    spark = starting.spark_soon(master, "recommend", root, SNAPSHOT)()
+    spark = starting.spark_soon(master, "recommend", root.snapshot(SNAPSHOT))()
     assert (spark is SESSION, bool(starts)) == (starts_spark, starts_spark)
 
 
 def test_spark_waits_for_a_snapshot_that_was_never_validated_to_be_refused(
     root: Root, starts: list[threading.Thread]
 ) -> None:
-    spark = starting.spark_soon("local[1]", "recommend", root, SNAPSHOT)
+    spark = starting.spark_soon("local[1]", "recommend", root.snapshot(SNAPSHOT))
     assert starts == []
     assert spark() is SESSION
 
@@ -75,8 +75,8 @@ def test_what_keeps_spark_from_starting_is_raised_where_it_is_needed(
     def fails(*_: object) -> None:
         raise OSError("no Java")
 
-    write_file(root.folder("validation", SNAPSHOT) / RESULT, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("validation") / RESULT, b"{}")
     monkeypatch.setattr(starting, "spark_for", fails)
     monkeypatch.setattr("pulsar_advisor.tables.snapshot_size.raw_bytes", lambda *_: LARGE)
     with pytest.raises(OSError, match="no Java"):
-        starting.spark_soon("local[1]", "recommend", root, SNAPSHOT)()
+        starting.spark_soon("local[1]", "recommend", root.snapshot(SNAPSHOT))()

@@ -21,7 +21,7 @@ from pulsar_advisor.stages.brokers import run as load_in_snapshot
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.removal import remove_raw_files
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 from states import BrokerRow, cluster_state
 from unit.admin.fake_zookeeper import FakeKazoo
 from unit.capture.fake_cluster import FakeCluster, load_report
@@ -54,8 +54,8 @@ def extensible(cluster: FakeCluster) -> CaptureOptions:
     return cluster.options()
 
 
-def test_a_recorded_snapshot_shows_what_the_brokers_published(root: Root, recorded: str) -> None:
-    load = load_in_snapshot(root, recorded)
+def test_a_recorded_snapshot_shows_what_the_brokers_published(recorded: Snapshot) -> None:
+    load = load_in_snapshot(recorded)
     assert load.missing == {}
     assert [broker.load_manager for broker in load.brokers] == ["modular"] * 3
     rounded = [tuple(round(figure or 0, 2) for figure in row.figures) for row in overall(load.brokers).brokers]
@@ -72,24 +72,24 @@ def test_the_usage_of_a_broker_that_did_not_report_is_unknown_and_not_nothing() 
     assert found.usage_ratios == {"a:8080": pytest.approx(0.3), "b:8080": None}
 
 
-def test_a_file_that_was_cut_short_is_named(root: Root, recorded: str) -> None:
-    reports = root.folder("raw", recorded) / "load_reports.jsonl.zst"
+def test_a_file_that_was_cut_short_is_named(recorded: Snapshot) -> None:
+    reports = recorded.folder("raw") / "load_reports.jsonl.zst"
     reports.write_bytes(reports.read_bytes()[:100])
     with pytest.raises(DataNotFit, match=r"load_reports.jsonl.zst is not the file that was captured; copy"):
-        load_in_snapshot(root, recorded)
+        load_in_snapshot(recorded)
 
 
-def test_a_snapshot_without_raw_files_says_how_they_come_back(root: Root, recorded: str) -> None:
-    remove_raw_files(root, recorded)
+def test_a_snapshot_without_raw_files_says_how_they_come_back(recorded: Snapshot) -> None:
+    remove_raw_files(recorded)
     with pytest.raises(UsageError, match=r"any more: put its raw files back with `snapshots import`, or name a later"):
-        load_in_snapshot(root, recorded)
+        load_in_snapshot(recorded)
 
 
 @pytest.mark.parametrize(
     "line", [b"[]\n", b"{}\n", b'{"a":' * 50_000 + b"\n", b"\xff\n", b'{"source":"rest","broker":1}\n']
 )
-def test_an_archive_whose_lines_no_capture_writes_is_named(root: Root, recorded: str, line: bytes) -> None:
-    folder = root.folder("raw", recorded)
+def test_an_archive_whose_lines_no_capture_writes_is_named(recorded: Snapshot, line: bytes) -> None:
+    folder = recorded.folder("raw")
     content = zstandard.ZstdCompressor().compress(line)
     (folder / "load_reports.jsonl.zst").write_bytes(content)
     manifest = json.loads((folder / MANIFEST).read_bytes())
@@ -98,7 +98,7 @@ def test_an_archive_whose_lines_no_capture_writes_is_named(root: Root, recorded:
             file["sha256"] = sha256_hex(content)
     (folder / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(DataNotFit, match=r"load_reports.jsonl.zst has content that no capture writes"):
-        load_in_snapshot(root, recorded)
+        load_in_snapshot(recorded)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_an_archive_whose_lines_no_capture_writes_is_named(root: Root, recorded:
 )
 def test_a_snapshot_says_where_its_figures_come_from(recording: str, origin: str, root: Root) -> None:
     snapshot = import_snapshot(RECORDED.with_name(f"{recording}-4.0.8.tar"), root)
-    assert load_in_snapshot(root, snapshot).where == f"cluster test, snapshot {snapshot}, {origin}"
+    assert load_in_snapshot(snapshot).where == f"cluster test, snapshot {snapshot}, {origin}"
 
 
 def test_without_zookeeper_the_brokers_themselves_are_asked(cluster: FakeCluster) -> None:
@@ -159,13 +159,13 @@ def test_under_extensible_usage_comes_from_metrics_and_rates_from_topics(cluster
 def test_an_extensible_snapshot_has_the_same_rates(cluster: FakeCluster, root: Root) -> None:
     snapshot = capture(extensible(cluster), root)
     live = {one.broker: one.rows["LATEST"] for one in broker_tables(load_now(cluster.options())).brokers}
-    load = broker_tables(load_in_snapshot(root, snapshot))
+    load = broker_tables(load_in_snapshot(snapshot))
     assert {one.broker: one.rows["LATEST"] for one in load.brokers} == live
 
 
 def test_a_broker_of_which_a_snapshot_has_nothing_is_named_with_the_reason(cluster: FakeCluster, root: Root) -> None:
     cluster.second.stop()
-    load = load_in_snapshot(root, capture(cluster.options(), root))
+    load = load_in_snapshot(capture(cluster.options(), root))
     assert [broker.broker for broker in load.brokers] == [cluster.first.id]
     assert "connection refused" in load.missing[cluster.second.id]
 

@@ -11,12 +11,12 @@ from captures import capture
 from pulsar_advisor.snapshots.summary import summary_lines
 from pulsar_advisor.stages.show import run as summary
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, Snapshot
 from unit.capture.fake_cluster import FakeCluster
 
 
-def test_a_recorded_snapshot_is_told_from_its_manifest(root: Root, recorded: str) -> None:
-    found = summary(root, recorded)
+def test_a_recorded_snapshot_is_told_from_its_manifest(recorded: Snapshot) -> None:
+    found = summary(recorded)
     assert (found.cluster_name, found.pulsar_version, found.load_manager) == ("live", "4.0.8", "modular")
     assert (len(found.brokers), found.zookeeper, found.missing, found.stages) == (3, True, (), {})
     assert found.surfaces["topic_stats"] == 46  # of three files, one a broker
@@ -34,16 +34,16 @@ def test_a_recorded_snapshot_is_told_from_its_manifest(root: Root, recorded: str
         ([], True, "from the metadata store;"),
     ],
 )
-def test_the_ways_in_are_told(root: Root, recorded: str, urls: list[str], zookeeper: bool, sources: str) -> None:
-    path = root.folder("raw", recorded) / MANIFEST
+def test_the_ways_in_are_told(recorded: Snapshot, urls: list[str], zookeeper: bool, sources: str) -> None:
+    path = recorded.folder("raw") / MANIFEST
     manifest = json.loads(path.read_bytes())
     write_file(path, json.dumps(manifest | {"sources": {"admin_urls": urls, "zookeeper": zookeeper}}).encode())
-    assert any(sources in line for line in summary_lines(summary(root, recorded)))
+    assert any(sources in line for line in summary_lines(summary(recorded)))
 
 
 def test_what_is_missing_is_told_with_its_reason(cluster: FakeCluster, root: Root) -> None:
     cluster.second.stop()
-    found = summary(root, capture(cluster.options(), root))
+    found = summary(capture(cluster.options(), root))
     assert found.incomplete_brokers == (cluster.second.id,)
     assert any(entry.startswith(f"topic_stats of {cluster.second.id}: ") for entry in found.missing)
     assert any(entry.startswith("bundle_data: only the metadata store holds it") for entry in found.missing)
@@ -51,18 +51,18 @@ def test_what_is_missing_is_told_with_its_reason(cluster: FakeCluster, root: Roo
 
 def test_a_document_that_could_not_be_decoded_is_told(cluster: FakeCluster, root: Root) -> None:
     cluster.first.answers("/broker-stats/load-report", "{not json")
-    found = summary(root, capture(cluster.options(), root))
+    found = summary(capture(cluster.options(), root))
     assert [entry.partition(": ")[0] for entry in found.failures] == [f"load_reports of {cluster.first.id}"]
 
 
-def test_every_stage_that_is_done_is_told(root: Root, recorded: str) -> None:
+def test_every_stage_that_is_done_is_told(recorded: Snapshot) -> None:
     normalized = documents.tables_result(tables={"brokers": 3, "topics": 84})
-    write_file(root.folder("tables/result", recorded) / RESULT, normalized.content())
+    write_file(recorded.folder("tables/result") / RESULT, normalized.content())
     results = (documents.check(severity="warning", success=False), documents.check(severity="critical"))
-    write_file(root.folder("validation", recorded) / RESULT, documents.validation(*results).content())
+    write_file(recorded.folder("validation") / RESULT, documents.validation(*results).content())
     made = documents.recommendation(plan=None, digest=None, sentence="No unload can be judged.")
-    write_file(root.folder("plans", recorded) / "recommendation.json", made.content())
-    assert summary(root, recorded).stages == {
+    write_file(recorded.folder("plans") / "recommendation.json", made.content())
+    assert summary(recorded).stages == {
         "normalized": "87 rows, 0 problems",
         "validated": "fit for use; failed: 1 warning",
         "recommended": "0 plans; advice: No unload can be judged.",

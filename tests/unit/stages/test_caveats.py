@@ -17,9 +17,9 @@ LIVE, SNAPSHOT = Root(str(Path(__file__).parents[2] / "data/earlier/root"), "liv
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(lambda: scale.run(LIVE, SNAPSHOT, 0.6), id="scale"),
-        pytest.param(lambda: restart_order.run(LIVE, SNAPSHOT), id="restart-order"),
-        pytest.param(lambda: lint.run(LIVE, SNAPSHOT), id="lint"),
+        pytest.param(lambda: scale.run(LIVE.snapshot(SNAPSHOT), 0.6), id="scale"),
+        pytest.param(lambda: restart_order.run(LIVE.snapshot(SNAPSHOT)), id="restart-order"),
+        pytest.param(lambda: lint.run(LIVE.snapshot(SNAPSHOT)), id="lint"),
     ],
 )
 def test_what_a_reader_has_to_know_first_is_logged(

@@ -54,25 +54,25 @@ def root(tmp_path: Path, ledger: Ledger) -> Root:
 
 def sealed(root: Root, ledger: Ledger, *stages: str, snapshot: str = SNAPSHOT) -> None:
     url = f"sqlite:///{Path(root.url).parent}/ledger.sqlite"
-    seal(lambda: closing(open_ledger(url, ledger.now_ms)), root, snapshot, *stages)
+    seal(lambda: closing(open_ledger(url, ledger.now_ms)), root.snapshot(snapshot), *stages)
 
 
 def recommended(root: Root, request: Request) -> list[Plan]:
     """The plans of a request, in files; listed as `recommend` lists them, which asks Spark to compute them."""
-    request = resolved_request(root, SNAPSHOT, request)
+    request = resolved_request(root.snapshot(SNAPSHOT), request)
     rows: list[dict[str, Any]] = []
     for number, shedder in enumerate(request.shedders):
         place = {"root": root.url, "cluster": root.cluster, "snapshot": SNAPSHOT}
         task = {**place, "request": request.of(shedder).document(), "with_splits": number == 0}
         rows += json.loads(recommend_shedder(json.loads(json.dumps(task))))
     listed([row["digest"] for row in rows], root)
-    folder = root.folder(PLANS, SNAPSHOT)
+    folder = root.snapshot(SNAPSHOT).folder(PLANS)
     return [read_plan(str(folder / row["plan"])) for row in rows if row["plan"]]
 
 
 def listed(digests: list[str], root: Root) -> None:
     document = documents.recommendation(*(documents.combination(digest=digest) for digest in digests))
-    write_file(root.result_file(SNAPSHOT, "recommend"), document.content())
+    write_file(root.snapshot(SNAPSHOT).result_file("recommend"), document.content())
 
 
 @pytest.mark.sampled(every=3)
@@ -117,7 +117,7 @@ def test_what_a_plan_remembers_is_read_again_if_it_is_as_it_was_sealed(root: Roo
     assert why == {f"this ledger has no seal of what `capture` wrote about snapshot {before}"}
     sealed(root, ledger, "capture", "normalize", "validate", snapshot=before)
     assert {why_not_computed_here(root, ledger, plan) for plan in plans} == {None}
-    (root.folder("tables/brokers", before) / "put-in.parquet").write_bytes(b"")
+    (root.snapshot(before).folder("tables/brokers") / "put-in.parquet").write_bytes(b"")
     with pytest.raises(Refused, match=f"what `normalize` wrote about snapshot {before} was changed since"):
         why_not_computed_here(root, ledger, plans[0])
 
@@ -179,7 +179,7 @@ def test_a_changed_recommendation_is_not_the_sealed_one(root: Root, ledger: Ledg
     sealed(root, ledger, "recommend")
     listed(["sha256:other"], root)
     with pytest.raises(Refused, match="what `recommend` wrote"):
-        require_as_sealed(ledger, root, SNAPSHOT, "recommend")
+        require_as_sealed(ledger, root.snapshot(SNAPSHOT), "recommend")
 
 
 def test_without_a_seal_a_person_has_to_judge_the_plan(root: Root, ledger: Ledger) -> None:
@@ -202,7 +202,7 @@ def test_a_person_has_to_judge_a_plan_of_which_nothing_else_was_ever_sealed_nor_
 ) -> None:
     [plan] = recommended(root, DRAIN)
     url = f"sqlite:///{Path(root.url).parent}/other.sqlite"
-    seal(lambda: closing(open_ledger(url)), root, SNAPSHOT, "recommend")
+    seal(lambda: closing(open_ledger(url)), root.snapshot(SNAPSHOT), "recommend")
     for stage in ("raw", "tables", "validation"):
         shutil.rmtree(Path(root.url) / stage)
     with closing(open_ledger(url)) as other:
@@ -222,8 +222,8 @@ def test_a_person_has_to_judge_a_plan_of_another_release(
 
 def validated_anew(root: Root, ledger: Ledger, **changes: object) -> None:
     """Somebody validated the snapshot again, with another result."""
-    result = read_validation(root, SNAPSHOT).model_copy(update=changes)
-    write_file(root.result_file(SNAPSHOT, "validate"), result.content())
+    result = read_validation(root.snapshot(SNAPSHOT)).model_copy(update=changes)
+    write_file(root.snapshot(SNAPSHOT).result_file("validate"), result.content())
     sealed(root, ledger, "validate")
 
 
@@ -256,11 +256,11 @@ def test_one_with_limits_that_are_not_known_here_has_to_be_judged_by_a_person(ro
 
 def test_a_result_that_was_there_before_its_stage_is_not_sealed(root: Root, ledger: Ledger) -> None:
     other = f"sqlite:///{Path(root.url).parent}/other.sqlite"
-    with sealing(lambda: closing(open_ledger(other)), root, SNAPSHOT, "normalize", "validate"):
+    with sealing(lambda: closing(open_ledger(other)), root.snapshot(SNAPSHOT), "normalize", "validate"):
         pass  # both leave what they find as it is
     with closing(open_ledger(other)) as opened:
         assert seals_of_snapshot(opened, root.cluster, SNAPSHOT) == []
-        assert require_as_sealed(opened, root, SNAPSHOT, "normalize") == (
+        assert require_as_sealed(opened, root.snapshot(SNAPSHOT), "normalize") == (
             f"this ledger has no seal of what `normalize` wrote about snapshot {SNAPSHOT}"
         )
 
@@ -272,7 +272,7 @@ def test_a_result_that_was_not_changed_is_sealed_once(root: Root, ledger: Ledger
 
 
 def test_a_ledger_that_can_not_be_opened_does_not_end_the_stage(root: Root, caplog: pytest.LogCaptureFixture) -> None:
-    seal(lambda: closing(open_ledger("sqlite:////proc/none/ledger.sqlite")), root, SNAPSHOT, "validate")
+    seal(lambda: closing(open_ledger("sqlite:////proc/none/ledger.sqlite")), root.snapshot(SNAPSHOT), "validate")
     assert "no policy can approve its plans: can't open or create ledger" in caplog.text
 
 

@@ -53,7 +53,7 @@ def test_who_moved_a_bundle_is_asked_of_folded_days(moved: Root, capsys: pytest.
 
 def test_a_snapshot_that_did_not_pass_validation_is_named(moved: Root, caplog: pytest.LogCaptureFixture) -> None:
     failed = documents.validation(documents.check(success=False), success=False, snapshot=NOON)
-    write_file(moved.result_file(NOON, "validate"), failed.content())
+    write_file(moved.snapshot(NOON).result_file("validate"), failed.content())
     diff(moved, MORNING, NOON)
     assert caplog.messages == [f"{NOON} did not pass validation: its figures may be wrong"]
 

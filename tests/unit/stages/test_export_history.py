@@ -61,7 +61,7 @@ def test_under_pseudonyms_no_hash_of_a_validation_confirms_a_guessed_name(root: 
     passed = Validation(
         cluster=root.cluster, snapshot=snapshot, manifest_sha256="", suites_sha256="", success=True, results=()
     )
-    write_file(root.result_file(snapshot, "validate"), passed.content())
+    write_file(root.snapshot(snapshot).result_file("validate"), passed.content())
     assert fold(root, DAYS[0]).snapshots[0].validation_sha256 == sha256_hex(passed.content())
     days = export(root, str(tmp_path / "other"), pseudonyms=True)
     assert [one.validation_sha256 for day in days for one in day.snapshots] == [None, None]

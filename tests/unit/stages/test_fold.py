@@ -28,7 +28,7 @@ from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.history import day_if_any, day_path, folded_days
 from pulsar_advisor.storage.removal import remove_snapshot, stage_folders
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import RESULT, Root, Snapshot
 from pulsar_advisor.tables.days import damage, write_day
 from written_tables import broker, day_table, files_in, snapshot_of_one_bundle, written
 
@@ -40,7 +40,7 @@ NEXT_DAY, AT_MIDNIGHT = "20261122", "20261122T000500Z"
 def without_tables(root: Root, id: str) -> None:
     """As retention leaves a snapshot whose tables it removed."""
     for table in (root.path / "tables").iterdir():
-        shutil.rmtree(str(root.folder(f"tables/{table.name}", id)))
+        shutil.rmtree(str(root.snapshot(id).folder(f"tables/{table.name}")))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_the_usage_of_a_broker_that_did_not_report_is_not_known(tmp_path: Path) 
         tmp_path,
         snapshot=MORNING,
         brokers=[broker("a:8080", cpu_usage=50.0, cpu_limit=100.0), broker("b:8080", reported=False)],
-    )
+    ).root
     assert [str(ratio) for ratio in day_table(root, fold(root, DAY), "hosts")["usage"].to_pylist()] == ["0.5", "nan"]
 
 
@@ -103,7 +103,7 @@ def test_policies_are_read_from_the_tables_and_a_change_is_an_event(tmp_path: Pa
         }
         namespace = {"namespace": "t/n", "replication_clusters": ["us", "eu"], "anti_affinity_group": None}
         rows = {"brokers": [broker("a:8080")], "namespaces": [namespace], "policies": [policy]}
-        return written(tmp_path, manifest, snapshot=id, **rows)
+        return written(tmp_path, manifest, snapshot=id, **rows).root
 
     at(MORNING)
     root = at(NOON, secondary=["b.*"])
@@ -123,7 +123,8 @@ def test_a_late_snapshot_does_not_make_policies_known_that_were_not(tmp_path: Pa
         known = {"position": 0, "name": "shop", "namespaces": ["t/.*"], "primary": [primary], "secondary": []}
         missing = Missing(surface="isolation_policies", broker=None, reason="refused")
         manifest = {} if primary else {"missing": [missing]}
-        return written(folder, manifest, snapshot=id, brokers=[broker("a:8080")], policies=[known] if primary else [])
+        policies = [known] if primary else []
+        return written(folder, manifest, snapshot=id, brokers=[broker("a:8080")], policies=policies).root
 
     late, whole = tmp_path / "late", tmp_path / "whole"
     for folder, order in ((late, (MORNING, EVENING, NOON)), (whole, (MORNING, NOON, EVENING))):
@@ -137,7 +138,7 @@ def test_a_late_snapshot_does_not_make_policies_known_that_were_not(tmp_path: Pa
 def test_a_snapshot_is_fit_only_if_it_was_validated_and_passed(tmp_path: Path) -> None:
     root = snapshot_of_one_bundle(tmp_path, MORNING)
     snapshot_of_one_bundle(tmp_path, NOON)
-    write_file(root.folder("validation", NOON) / RESULT, documents.validation(snapshot=NOON).content())
+    write_file(root.snapshot(NOON).folder("validation") / RESULT, documents.validation(snapshot=NOON).content())
     assert [one.fit for one in fold(root, DAY).snapshots] == [False, True]
 
 
@@ -159,7 +160,7 @@ def test_a_late_snapshot_joins_a_day_whose_tables_are_gone_as_if_it_had_been_the
 def test_what_was_folded_before_is_not_read_from_its_tables_again(tmp_path: Path) -> None:
     root = snapshot_of_one_bundle(tmp_path, MORNING)
     fold(root, DAY)
-    next(root.folder("tables/bundles", MORNING).iterdir()).write_bytes(b"no parquet")
+    next(root.snapshot(MORNING).folder("tables/bundles").iterdir()).write_bytes(b"no parquet")
     snapshot_of_one_bundle(tmp_path, NOON, "b:8080")
     assert [one.id for one in fold(root, DAY).snapshots] == [MORNING, NOON]
 
@@ -190,9 +191,9 @@ def test_a_day_whose_snapshot_is_pruned_while_it_is_folded_is_to_be_folded_again
     snapshot_of_one_bundle(tmp_path, MORNING)
     root = snapshot_of_one_bundle(tmp_path, NOON)
 
-    def pruned_and_read(root: Root, manifest: Manifest) -> Moment:
-        remove_snapshot(root, stage_folders(root), MORNING, is_remainder=False)
-        return normalized_moment(root, manifest)
+    def pruned_and_read(snapshot: Snapshot, manifest: Manifest) -> Moment:
+        remove_snapshot(root.snapshot(MORNING), stage_folders(root), is_remainder=False)
+        return normalized_moment(snapshot, manifest)
 
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr("pulsar_advisor.stages.fold.normalized_moment", pruned_and_read)
@@ -206,9 +207,9 @@ def test_a_day_whose_snapshot_has_begun_to_be_removed_is_to_be_folded_again(
 ) -> None:
     root = snapshot_of_one_bundle(tmp_path, MORNING)
 
-    def begun_and_read(root: Root, manifest: Manifest) -> Moment:
-        root.result_file(MORNING, "capture").unlink()
-        return normalized_moment(root, manifest)
+    def begun_and_read(snapshot: Snapshot, manifest: Manifest) -> Moment:
+        root.snapshot(MORNING).result_file("capture").unlink()
+        return normalized_moment(snapshot, manifest)
 
     monkeypatch.setattr("pulsar_advisor.stages.fold.normalized_moment", begun_and_read)
     with pytest.raises(StorageError, match=f"snapshot {MORNING} of cluster .* removed.* fold the day again"):
@@ -226,9 +227,9 @@ def test_a_day_is_to_be_folded_again_too_if_only_tables_are_pruned_meanwhile(
     snapshot_of_one_bundle(tmp_path, "20261120T230000Z")
     root = snapshot_of_one_bundle(tmp_path, MORNING)
 
-    def pruned_and_read(root: Root, *what: object) -> object:
+    def pruned_and_read(*what: object) -> object:
         without_tables(root, gone)
-        return read(root, *what)
+        return read(*what)
 
     monkeypatch.setattr(f"pulsar_advisor.stages.fold.{read.__name__}", pruned_and_read)
     with pytest.raises(StorageError, match=f"snapshot {gone} of cluster .* removed.* fold the day again"):
@@ -238,7 +239,7 @@ def test_a_day_is_to_be_folded_again_too_if_only_tables_are_pruned_meanwhile(
 def test_a_validation_that_came_later_is_taken_in(tmp_path: Path) -> None:
     root = snapshot_of_one_bundle(tmp_path, MORNING)
     fold(root, DAY)
-    write_file(root.folder("validation", MORNING) / RESULT, documents.validation(snapshot=MORNING).content())
+    write_file(root.snapshot(MORNING).folder("validation") / RESULT, documents.validation(snapshot=MORNING).content())
     assert fold(root, DAY).snapshots[0].fit
 
 
@@ -286,7 +287,7 @@ def test_a_damaged_day_does_not_keep_the_next_one_from_being_folded(moved: Root)
 
 
 def test_a_snapshot_that_can_not_be_read_does_not_keep_the_next_day_from_being_folded(moved: Root) -> None:
-    [file] = moved.folder("tables/bundles", NOON).iterdir()
+    [file] = moved.snapshot(NOON).folder("tables/bundles").iterdir()
     file.write_bytes(b"rotten")
     day = fold(moved, NEXT_DAY)
     assert day.summary is not None
@@ -565,7 +566,9 @@ def test_a_day_of_a_newer_release_is_left_as_it_is(tmp_path: Path) -> None:
 def test_days_before_today_are_folded_although_one_of_them_can_not_be(tmp_path: Path) -> None:
     for day in ("20261118", "20261119", "20261120", DAY):
         root = snapshot_of_one_bundle(tmp_path, f"{day}T080000Z")
-    for file in root.folder("tables/bundles", "20261118T080000Z").iterdir():  # what follows it can't be compared
+    for file in (
+        root.snapshot("20261118T080000Z").folder("tables/bundles").iterdir()
+    ):  # what follows it can't be compared
         file.write_bytes(b"rotten")
     with pytest.raises(StorageError):
         fold_until(root, DAY)

@@ -60,7 +60,7 @@ def snapshot(folder: Path) -> Root:
             bundle("t/n", 0, 0x80000000, A, moved=False),
             bundle("t/n", 0x80000000, 0xFFFFFFFF, B, moved=False),
         ],
-    )
+    ).root
 
 
 @pytest.fixture

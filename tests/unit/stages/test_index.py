@@ -40,7 +40,7 @@ def test_a_day_that_has_only_begun_bends_no_slope(tmp_path: Path) -> None:
     for day, hour in times:
         id = f"202611{day}T{hour:02}0000Z"
         snapshot_of_one_bundle(tmp_path, id, brokers=["a:8080"], cpu_usage=20.0 if hour == 2 else 60.0)
-        write_file(root.folder("validation", id) / RESULT, documents.validation(snapshot=id).content())
+        write_file(root.snapshot(id).folder("validation") / RESULT, documents.validation(snapshot=id).content())
     for day in sorted({day for day, _ in times}):
         fold(root, f"202611{day}")
     row = fleet_row(root, 28, "/{}/{}".format, Recorded())
@@ -80,12 +80,12 @@ def test_snapshots_that_can_not_be_listed_are_not_taken_for_none(
 def test_the_last_advice_is_dated_and_stays_while_a_newer_snapshot_is_processed(tmp_path: Path) -> None:
     root = root_with_moves(tmp_path)
     advised, newer = f"{DAY}T120000Z", f"{DAY}T200000Z"
-    write_file(root.folder("validation", advised) / RESULT, documents.validation().content())
+    write_file(root.snapshot(advised).folder("validation") / RESULT, documents.validation().content())
     document = documents.recommendation(plan="a.json", digest="sha256:0", sentence="Move one bundle.")
-    write_file(root.folder("plans", advised) / "recommendation.json", document.content())
+    write_file(root.snapshot(advised).folder("plans") / "recommendation.json", document.content())
     row = fleet_row(root, 28, "/{}/{}".format, Recorded())
     assert (row.verdict, row.advised_at) == ("Move one bundle.", "2026-11-21 12:00 UTC")
-    write_file(root.folder("reports", advised) / "report.html", b"")
+    write_file(root.snapshot(advised).folder("reports") / "report.html", b"")
     assert fleet_row(root, 28, "/{}/{}".format, Recorded()).report == f"/{root.cluster}/{advised}"
     verified = Recorded(after={(root.cluster, newer): AfterRun(7, True, 0.511, 0.1)})
     row = fleet_row(root, 28, "/{}/{}".format, verified)
@@ -99,8 +99,8 @@ def test_advice_that_was_carried_out_is_not_the_last_word(tmp_path: Path) -> Non
     root = root_with_moves(tmp_path)
     document = documents.recommendation(plan="a.json", digest="sha256:0", sentence="Move one bundle.")
     newest = f"{DAY}T200000Z"
-    write_file(root.folder("validation", newest) / RESULT, documents.validation().content())
-    write_file(root.folder("plans", newest) / "recommendation.json", document.content())
+    write_file(root.snapshot(newest).folder("validation") / RESULT, documents.validation().content())
+    write_file(root.snapshot(newest).folder("plans") / "recommendation.json", document.content())
     run_since = Run(id=7, state="done", started_at_ms=1_795_400_000_000)
     row = fleet_row(root, 28, "/{}/{}".format, Recorded(carried_out={root.cluster: run_since}))
     assert row.verdict == "before run 7: Move one bundle."

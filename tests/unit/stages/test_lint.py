@@ -14,7 +14,7 @@ from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages import lint, recommend
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.columns import TRAFFIC
 from written_tables import broker, bundle, topic, written
 
@@ -26,7 +26,7 @@ AVERAGES = {f"{span}_term_{name}": figure for span in ("short", "long") for name
 OFF = {"loadBalancerSheddingEnabled": "false", "loadBalancerBundleUnloadMinThroughputThreshold": "0"}
 
 
-def hot(folder: Path, snapshot: str, share: float = 1.0, **of_bundles: Any) -> Root:
+def hot(folder: Path, snapshot: str, share: float = 1.0, **of_bundles: Any) -> Snapshot:
     """One broker has all four bundles, of this share of their traffic, in a cluster whose own shedding is off."""
     at_ms = int(snapshot_moment(snapshot).timestamp() * 1000)
     limits = {"cpu_limit": 100.0, "bandwidth_in_limit": 1e6, "bandwidth_out_limit": 1e6}
@@ -74,9 +74,9 @@ def hot(folder: Path, snapshot: str, share: float = 1.0, **of_bundles: Any) -> R
 )
 def test_a_change_ends_as_it_does_for_recommend(tmp_path: Path, moved: dict[str, int]) -> None:
     hot(tmp_path, EARLIER, share=0.2)
-    root = hot(tmp_path, NOW, **moved)
-    findings, _ = lint.run(root, NOW)
-    tried = recommend._left_alone(root, NOW, Request()).tried
+    snapshot = hot(tmp_path, NOW, **moved)
+    findings, _ = lint.run(snapshot)
+    tried = recommend._left_alone(snapshot, Request()).tried
     assert tried
     assert {str(one.effect) for one in findings if one.effect is not None} == set(map(str, tried))
 
@@ -91,8 +91,8 @@ def test_a_change_ends_as_it_does_for_recommend(tmp_path: Path, moved: dict[str,
 def test_figures_that_did_not_pass_validation_are_named(
     validation: Validation | None, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    root = hot(tmp_path, NOW)
+    snapshot = hot(tmp_path, NOW)
     if validation is not None:
-        write_file(root.result_file(NOW, "validate"), validation.content())
-    lint.run(root, NOW)
+        write_file(snapshot.result_file("validate"), validation.content())
+    lint.run(snapshot)
     assert caplog.messages == [said]

@@ -23,7 +23,7 @@ from pulsar_advisor.storage import removal
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import write_plan
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
 
@@ -37,7 +37,7 @@ def make(root: Root, *snapshots: str) -> None:
     """Every stage writes something about each snapshot."""
     for snapshot in snapshots:
         for stage in STAGES:
-            write_file(root.folder(stage, snapshot) / (MANIFEST if stage == "raw" else "part"), b"{}")
+            write_file(root.snapshot(snapshot).folder(stage) / (MANIFEST if stage == "raw" else "part"), b"{}")
 
 
 def proposed(url: str, snapshot: str, **changes: object) -> None:
@@ -50,7 +50,7 @@ def proposed(url: str, snapshot: str, **changes: object) -> None:
 def snapshots(root: Root) -> None:
     make(root, *SNAPSHOTS)
     for snapshot in SNAPSHOTS:
-        write_file(root.folder("raw", snapshot) / "topic_stats" / "0.jsonl.zst", b"")
+        write_file(root.snapshot(snapshot).folder("raw") / "topic_stats" / "0.jsonl.zst", b"")
     open_ledger(root.ledger_url).close()
 
 
@@ -68,8 +68,8 @@ def pruned(root: Root, *, days: int | None = None, count: int | None = None, dry
     return prune(root, Retention(days, count), None, NOW, dry_run=dry_run)
 
 
-def stages_with(root: Root, snapshot: str) -> set[str]:
-    return {stage for stage in STAGES if root.folder(stage, snapshot).exists()}
+def stages_with(snapshot: Snapshot) -> set[str]:
+    return {stage for stage in STAGES if snapshot.folder(stage).exists()}
 
 
 @pytest.mark.parametrize(
@@ -97,17 +97,17 @@ def test_a_rule_that_keeps_nothing_is_refused(days: int | None, count: int | Non
 
 
 def test_everything_made_of_an_outdated_snapshot_goes_and_nothing_else(root: Root) -> None:
-    other = Root(root.url, "other")
-    write_file(other.folder("tables/bundles", OLD) / "part", b"")
+    other = Root(root.url, "other").snapshot(OLD)
+    write_file(other.folder("tables/bundles") / "part", b"")
     assert pruned(root, days=30) == outcome((OLD,))
-    assert stages_with(root, OLD) == set()
-    assert stages_with(root, MIDDLE) == stages_with(root, NEW) == set(STAGES)
-    assert other.folder("tables/bundles", OLD).exists()
+    assert stages_with(root.snapshot(OLD)) == set()
+    assert stages_with(root.snapshot(MIDDLE)) == stages_with(root.snapshot(NEW)) == set(STAGES)
+    assert other.folder("tables/bundles").exists()
 
 
 @pytest.mark.parametrize("stage", ["raw", "reports"])
 def test_of_a_link_only_the_link_goes(stage: str, root: Root, tmp_path: Path) -> None:
-    folder, elsewhere = Path(str(root.folder(stage, OLD))), tmp_path / "precious"
+    folder, elsewhere = Path(str(root.snapshot(OLD).folder(stage))), tmp_path / "precious"
     folder.rename(elsewhere)
     folder.symlink_to(elsewhere)
     before = sorted(elsewhere.rglob("*"))
@@ -137,7 +137,7 @@ def test_a_dry_run_says_the_same_and_touches_nothing(root: Root) -> None:
 def test_a_snapshot_that_a_plan_in_the_ledger_refers_to_stays(root: Root) -> None:
     proposed(root.ledger_url, OLD)
     assert pruned(root, count=1) == outcome((MIDDLE,), (OLD,))
-    assert stages_with(root, OLD) == set(STAGES)
+    assert stages_with(root.snapshot(OLD)) == set(STAGES)
 
 
 def test_a_snapshot_that_a_plans_strategies_learnt_from_stays(root: Root) -> None:
@@ -165,11 +165,11 @@ def test_a_snapshot_of_a_plan_file_stays_though_this_ledger_does_not_know_it(roo
     write_plan(root, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD))
     write_plan(root, make_plan([unload_step(executable=False)], cluster=root.cluster, snapshot=MIDDLE))
     assert pruned(root, count=1) == outcome((MIDDLE,), (OLD,))
-    assert stages_with(root, OLD) == set(STAGES)
+    assert stages_with(root.snapshot(OLD)) == set(STAGES)
 
 
 def test_a_plan_file_that_can_not_be_read_keeps_its_snapshot_and_is_named(root: Root) -> None:
-    file = root.folder("plans", OLD) / "a--b--0.json"
+    file = root.snapshot(OLD).folder("plans") / "a--b--0.json"
     write_file(file, b"{")
     result = pruned(root, count=1)
     assert OLD in result.referred_to
@@ -204,9 +204,9 @@ def test_an_interrupted_prune_leaves_no_half_snapshot_and_the_next_one_ends_it(
         with pytest.raises(StorageError, match="disk gone"):
             pruned(root, days=30)
     assert root.snapshots() == [MIDDLE, NEW]
-    assert stages_with(root, OLD) == set(STAGES)
+    assert stages_with(root.snapshot(OLD)) == set(STAGES)
     assert pruned(root, days=30).remainders == (OLD,)
-    assert stages_with(root, OLD) == {"raw"}  # without a manifest: the next capture removes it
+    assert stages_with(root.snapshot(OLD)) == {"raw"}  # without a manifest: the next capture removes it
 
 
 LATER = "20261121T115900Z"
@@ -229,22 +229,24 @@ def test_a_snapshot_that_is_made_between_the_listings_stays(
     else:
         monkeypatch.setattr(verb, "made_of", first(verb.made_of))
     assert pruned(root, days=30).removed == (OLD,)
-    assert stages_with(root, LATER) == set(STAGES)
+    assert stages_with(root.snapshot(LATER)) == set(STAGES)
 
 
-def filed(root: Root, snapshot: str) -> None:
+def filed(snapshot: Snapshot) -> None:
     """A plan to carry out lies with a snapshot, unknown to the ledger."""
-    write_plan(root, make_plan([unload_step()], cluster="test", snapshot=snapshot))
+    write_plan(snapshot.root, make_plan([unload_step()], cluster="test", snapshot=snapshot.id))
 
 
-@pytest.mark.parametrize("refer", [lambda root: proposed(root.ledger_url, MIDDLE), lambda root: filed(root, MIDDLE)])
+@pytest.mark.parametrize(
+    "refer", [lambda root: proposed(root.ledger_url, MIDDLE), lambda root: filed(root.snapshot(MIDDLE))]
+)
 def test_a_snapshot_that_a_plan_comes_to_refer_to_meanwhile_stays(
     root: Root, monkeypatch: pytest.MonkeyPatch, refer: Callable[[Root], None]
 ) -> None:
     remove = removal.remove_folder
     monkeypatch.setattr(removal, "remove_folder", lambda folder: (refer(root), remove(folder)))
     assert pruned(root, count=1) == outcome((OLD,), (MIDDLE,))
-    assert stages_with(root, MIDDLE) == set(STAGES)
+    assert stages_with(root.snapshot(MIDDLE)) == set(STAGES)
 
 
 def test_the_plans_of_a_snapshot_are_not_listed_for_each_other_one(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,17 +284,17 @@ def test_the_folders_of_a_stage_are_listed_and_not_looked_at_one_by_one(
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_snapshot_that_a_stage_is_at_work_on_stays(root: Root, stage: str) -> None:
-    with held(root.folder(stage, OLD), OLD, "work"):
+    with held(root.snapshot(OLD).folder(stage), OLD, "work"):
         assert pruned(root, days=30).at_work == (OLD,)
-        assert stages_with(root, OLD) == set(STAGES)
+        assert stages_with(root.snapshot(OLD)) == set(STAGES)
     assert pruned(root, days=30).removed == (OLD,)
 
 
 def test_a_remainder_that_a_stage_is_at_work_on_stays(root: Root) -> None:
-    (Path(str(root.folder("raw", OLD))) / MANIFEST).unlink()
-    with held(root.folder("raw", OLD), OLD, "it is being imported"):
+    (Path(str(root.snapshot(OLD).folder("raw"))) / MANIFEST).unlink()
+    with held(root.snapshot(OLD).folder("raw"), OLD, "it is being imported"):
         assert pruned(root, days=30) == outcome()
-    assert stages_with(root, OLD) == set(STAGES)
+    assert stages_with(root.snapshot(OLD)) == set(STAGES)
 
 
 def test_an_object_store_is_pruned_with_the_ledger_that_is_named(tmp_path: Path) -> None:
@@ -301,7 +303,7 @@ def test_an_object_store_is_pruned_with_the_ledger_that_is_named(tmp_path: Path)
     proposed(url, OLD)
     assert prune(store, Retention(keep_count=1), url, NOW, dry_run=False) == outcome((MIDDLE,), (OLD,))
     assert store.snapshots() == [OLD, NEW]
-    assert stages_with(store, MIDDLE) == set()
+    assert stages_with(store.snapshot(MIDDLE)) == set()
     write_plan(store, make_plan([unload_step()], cluster="test", snapshot=NEW, memory={"snapshots": [OLD]}))
     open_ledger(f"{url}.other").close()
     assert prune(store, Retention(keep_count=1), f"{url}.other", NOW, dry_run=False).referred_to == (OLD,)
@@ -310,7 +312,7 @@ def test_an_object_store_is_pruned_with_the_ledger_that_is_named(tmp_path: Path)
 def test_without_plans_no_ledger_is_needed_and_none_is_made(tmp_path: Path) -> None:
     captured_only = Root(str(tmp_path / "other root"), "test")
     for snapshot in SNAPSHOTS:
-        write_file(captured_only.folder("raw", snapshot) / MANIFEST, b"{}")
+        write_file(captured_only.snapshot(snapshot).folder("raw") / MANIFEST, b"{}")
     assert pruned(captured_only, days=30).removed == (OLD,)
     assert {path.name for path in Path(captured_only.url).iterdir()} == {"raw", "index"}
 

@@ -19,9 +19,9 @@ def test_two_requests_about_one_snapshot_are_not_answered_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recommend, "check", lambda *_: None)
-    root = Root(str(tmp_path), "test")
+    snapshot = Root(str(tmp_path), "test").snapshot(SNAPSHOT)
     with (
-        held(root.folder(PLANS, SNAPSHOT), SNAPSHOT, "by the other"),
+        held(snapshot.folder(PLANS), SNAPSHOT, "by the other"),
         pytest.raises(Refused, match="are being made by another process"),
     ):
-        recommend.run(lambda: None, root, SNAPSHOT, Request())
+        recommend.run(lambda: None, snapshot, Request())

@@ -16,4 +16,4 @@ def test_a_simple_cluster_has_no_order_of_drains(monkeypatch: pytest.MonkeyPatch
     simple = room(replace(cluster({"a": [10], "b": [10]}), load_manager="simple"))
     monkeypatch.setattr(restart_order, "room_of", lambda *_: simple)
     with pytest.raises(DataNotFit, match="the Simple load manager doesn't keep the destination of an unload"):
-        restart_order.run(Root("data", "c"), "20261121T083000Z")
+        restart_order.run(Root("data", "c").snapshot("20261121T083000Z"))

@@ -16,6 +16,6 @@ def test_a_broker_that_the_roll_leaves_out_is_logged(
 ) -> None:
     monkeypatch.setattr(roll_order, "read_manifest", lambda *_: SimpleNamespace(leader=None))
     monkeypatch.setattr(roll_order, "room_of", lambda *_: room(cluster({"a": [10, 10], "b": [20], "c": []})))
-    order = roll_order.run(Root("data", "c"), "20261121T083000Z", (), ())
+    order = roll_order.run(Root("data", "c").snapshot("20261121T083000Z"), (), ())
     assert order.at_rest == ("c:8080",)
     assert [record.getMessage() for record in caplog.records] == list(order.left_out())

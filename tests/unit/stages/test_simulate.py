@@ -12,7 +12,7 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.simulation.request import SimulationRequest, grid
 from pulsar_advisor.stages import simulate, simulate_combination
 from pulsar_advisor.storage.lease import held
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables.simulations import Rows
 from written_tables import files_in
 
@@ -24,27 +24,27 @@ GRACE = "loadBalancerSheddingGracePeriodMinutes"
 
 def test_one_snapshot_is_simulated_by_one_process_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate, "check", lambda *_: None)
-    root = Root(str(tmp_path), "test")
+    snapshot = Root(str(tmp_path), "test").snapshot(SNAPSHOT)
     with (
-        held(root.folder("simulations/result", SNAPSHOT), SNAPSHOT, "by the other"),
+        held(snapshot.folder("simulations/result"), SNAPSHOT, "by the other"),
         pytest.raises(Refused, match="is being simulated by another process"),
     ):
-        simulate.run(lambda: None, root, SNAPSHOT, SimulationRequest(Request()))
+        simulate.run(lambda: None, snapshot, SimulationRequest(Request()))
 
 
-def test_a_snapshot_without_tables_is_not_simulated(root: Root, recorded: str) -> None:
+def test_a_snapshot_without_tables_is_not_simulated(recorded: Snapshot) -> None:
     with pytest.raises(UsageError, match="run `normalize` first"):
-        simulate.check(root, recorded, SimulationRequest(Request("ThresholdShedder", "RoundRobinBrokerSelector")))
+        simulate.check(recorded, SimulationRequest(Request("ThresholdShedder", "RoundRobinBrokerSelector")))
 
 
 def test_more_snapshots_to_replay_than_there_are_end_it_before_anything_is_simulated() -> None:
     with pytest.raises(UsageError, match="of 3 earlier snapshots: 0 can be compared with 20261122T093126Z; give --rep"):
-        simulate.check(Root(str(EARLIER), "live"), CAPTURED, SimulationRequest(Request(), replay=3))
+        simulate.check(Root(str(EARLIER), "live").snapshot(CAPTURED), SimulationRequest(Request(), replay=3))
 
 
 def test_each_combination_point_and_seed_is_a_task() -> None:
     request = SimulationRequest(Request("AvgShedder", "all", seed=7), grid=grid([f"{GRACE}=1,2"]), seeds=2)
-    tasks = list(simulate.tasks(Root(str(EARLIER), "live"), CAPTURED, request).values())
+    tasks = list(simulate.tasks(Root(str(EARLIER), "live").snapshot(CAPTURED), request).values())
     assert len(tasks) == 6 * 2 * 2
     assert {(task["what_if"][GRACE], task["seed"]) for task in tasks} == {("1", 7), ("1", 8), ("2", 7), ("2", 8)}
     assert len({task["placement"] for task in tasks[:6]}) == 6
@@ -59,7 +59,7 @@ def test_the_configured_strategies_are_those_of_each_point() -> None:
         what_if={placement: f"{package}RoundRobinBrokerSelector"},
         grid=grid([f"{shedding}={package}OverloadShedder,{package}UniformLoadShedder"]),
     )
-    tasks = simulate.tasks(Root(str(EARLIER), "live"), CAPTURED, request).values()
+    tasks = simulate.tasks(Root(str(EARLIER), "live").snapshot(CAPTURED), request).values()
     assert [(task["shedder"], task["placement"]) for task in tasks] == [
         ("OverloadShedder", "RoundRobinBrokerSelector"),
         ("UniformLoadShedder", "RoundRobinBrokerSelector"),
@@ -75,21 +75,21 @@ def test_a_grid_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatch
     for root in (whole, killed):
         shutil.copytree(EARLIER, root.url)
     request = SimulationRequest(Request("ThresholdShedder", "configured"), grid=grid([f"{GRACE}=1,2,3"]), cycles=2)
-    simulate.run(lambda: None, whole, CAPTURED, request)
+    simulate.run(lambda: None, whole.snapshot(CAPTURED), request)
 
     made: list[str] = []
     original = simulate_combination._simulated
 
-    def dies_at_the_third(root: Root, task: simulate_combination.SimulationTask) -> Rows:
+    def dies_at_the_third(snapshot: Snapshot, task: simulate_combination.SimulationTask) -> Rows:
         made.append(task["part"])
         if len(made) == 3:
             raise KeyboardInterrupt
-        return original(root, task)
+        return original(snapshot, task)
 
     monkeypatch.setattr(simulate_combination, "_simulated", dies_at_the_third)
     with pytest.raises(KeyboardInterrupt):
-        simulate.run(lambda: None, killed, CAPTURED, request)
-    simulate.run(lambda: None, killed, CAPTURED, request)
+        simulate.run(lambda: None, killed.snapshot(CAPTURED), request)
+    simulate.run(lambda: None, killed.snapshot(CAPTURED), request)
 
     assert len(made) == 4
     assert simulations(killed) == simulations(whole)
@@ -99,5 +99,7 @@ def test_the_next_simulation_replaces_the_last(tmp_path: Path) -> None:
     root = Root(str(tmp_path / "root"), "live")
     shutil.copytree(EARLIER, root.url)
     for combinations in ("ThresholdShedder", "AvgShedder"):
-        simulate.run(lambda: None, root, CAPTURED, SimulationRequest(Request(combinations, "configured"), cycles=2))
+        simulate.run(
+            lambda: None, root.snapshot(CAPTURED), SimulationRequest(Request(combinations, "configured"), cycles=2)
+        )
     assert len([name for name in simulations(root) if name.startswith("scores")]) == 1

@@ -35,7 +35,7 @@ NEWEST = "20261121T110000Z"
 def snapshot(root: Root, id: str, *brokers: str, owner: str = "a:8080", **manifest: object) -> None:
     """A normalized snapshot of brokers, by default two, and one bundle, with a raw file."""
     snapshot_of_one_bundle(Path(root.url), id, owner, brokers=brokers or ("a:8080", "b:8080"), **manifest)
-    write_file(root.folder("raw", id) / "topic_stats" / "0.jsonl.zst", b"")
+    write_file(root.snapshot(id).folder("raw") / "topic_stats" / "0.jsonl.zst", b"")
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def thinned(root: Root, *, dry_run: bool = False, **ages: str) -> Pruned:
 
 
 def has_raw(root: Root, id: str) -> bool:
-    return (root.folder("raw", id) / "topic_stats").exists()
+    return (root.snapshot(id).folder("raw") / "topic_stats").exists()
 
 
 def snapshots_from(first_day: int, days: int, hours: Sequence[int]) -> list[str]:
@@ -113,20 +113,20 @@ def test_snapshots_go_once_their_day_holds_them(root: Root) -> None:
 def test_what_keeps_a_snapshot_that_was_never_normalized_is_said(root: Root) -> None:
     alone = "20261001T080000Z"
     snapshot(root, alone)
-    shutil.rmtree(str(root.folder("tables/result", alone)))
+    shutil.rmtree(str(root.snapshot(alone).folder("tables/result")))
     kept = f"kept {alone}: no folded day that is over holds it: once normalized, run `history fold --all`"
     assert kept in list(thinned(root, tables="14d").lines())
 
 
 def test_a_snapshot_that_was_validated_since_its_day_was_folded_stays(root: Root) -> None:
-    write_file(root.folder("validation", NOON) / "result.json", b"{}")
+    write_file(root.snapshot(NOON).folder("validation") / "result.json", b"{}")
     assert thinned(root, tables="14d").unfolded == (NOON,)
 
 
 def test_a_snapshot_that_can_not_be_read_stays_and_keeps_no_other(root: Root) -> None:
     broken = f"{DAYS[0]}T220000Z"
     snapshot(root, broken)
-    write_file(root.folder("raw", broken) / "manifest.json", b"{")
+    write_file(root.snapshot(broken).folder("raw") / "manifest.json", b"{")
     pruned = thinned(root, tables="14d", raw="3d")
     assert (pruned.removed, pruned.unfolded) == ((MORNING, NOON, EVENING, NEXT), (broken,))
 
@@ -149,7 +149,7 @@ def test_today_holds_nothing_for_good(root: Root) -> None:
 
 def test_a_snapshot_without_tables_goes_with_its_day(root: Root) -> None:
     never = f"{DAYS[0]}T090000Z"
-    write_file(root.folder("raw", never) / "manifest.json", b"{}")
+    write_file(root.snapshot(never).folder("raw") / "manifest.json", b"{}")
     assert never in thinned(root, tables="14d").removed
 
 
@@ -175,7 +175,7 @@ def test_raw_files_are_found_without_a_listing_of_each_snapshot(root: Root, monk
 
 
 def test_raw_files_that_a_link_leads_to_stay(root: Root, tmp_path: Path) -> None:
-    folder, elsewhere = Path(str(root.folder("raw", NOON))), tmp_path / "precious"
+    folder, elsewhere = Path(str(root.snapshot(NOON).folder("raw"))), tmp_path / "precious"
     folder.rename(elsewhere)
     folder.symlink_to(elsewhere)
     for days in (DAYS, ()):
@@ -185,7 +185,7 @@ def test_raw_files_that_a_link_leads_to_stay(root: Root, tmp_path: Path) -> None
 
 def test_raw_files_that_an_interrupted_run_left_go_with_the_next(root: Root) -> None:
     thinned(root, raw="3d")
-    write_file(root.folder("raw", NOON) / "topic_stats" / "0.jsonl.zst", b"")
+    write_file(root.snapshot(NOON).folder("raw") / "topic_stats" / "0.jsonl.zst", b"")
     assert thinned(root, raw="3d").raw_of_days == DAYS[:1]
     assert not has_raw(root, NOON)
 

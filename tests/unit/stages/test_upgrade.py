@@ -17,7 +17,7 @@ from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.stages import simulate, upgrade
 from pulsar_advisor.stages.report import report_page
 from pulsar_advisor.stages.simulate_combination import simulate_combination
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 
 EARLIER = Path(__file__).parents[2] / "data/earlier/root"
 SNAPSHOT = "20261122T093126Z"
@@ -26,49 +26,45 @@ IN_SHORT = UpgradeRequest("5.0.1", seeds=1, cycles=1)
 
 
 @pytest.fixture
-def live(tmp_path: Path) -> Root:
+def live(tmp_path: Path) -> Snapshot:
     """A copy of its tables and results that may be written to."""
     shutil.copytree(EARLIER, tmp_path / "root")
-    return Root(str(tmp_path / "root"), "live")
+    return Root(str(tmp_path / "root"), "live").snapshot(SNAPSHOT)
 
 
-def test_before_equals_simulate(live: Root) -> None:
+def test_before_equals_simulate(live: Snapshot) -> None:
     request = SimulationRequest(Request("configured", "configured", splits=False), seeds=2)
-    rows = [
-        row
-        for task in simulate.tasks(live, SNAPSHOT, request).values()
-        for row in json.loads(simulate_combination(task))
-    ]
-    found = as_json(upgrade.run(live, SNAPSHOT, TO_5))
+    rows = [row for task in simulate.tasks(live, request).values() for row in json.loads(simulate_combination(task))]
+    found = as_json(upgrade.run(live, TO_5))
     assert found["before"]["scores"] == [as_json(row) | {"error": None} for row in rows]  # type: ignore[call-overload,index]
 
 
-def test_what_lint_finds_only_afterwards_is_said(live: Root) -> None:
-    findings = upgrade.run(live, SNAPSHOT, IN_SHORT).findings
+def test_what_lint_finds_only_afterwards_is_said(live: Snapshot) -> None:
+    findings = upgrade.run(live, IN_SHORT).findings
     unread = "loadBalancerBundleUnloadMinThroughputThreshold: AvgShedder doesn't read it"
     assert any(finding.startswith(unread) for finding in findings)
 
 
-def test_the_report_shows_the_last_preview(live: Root) -> None:
-    assert report_page(live, SNAPSHOT).upgrade is None
-    made = upgrade.run(live, SNAPSHOT, IN_SHORT)
+def test_the_report_shows_the_last_preview(live: Snapshot) -> None:
+    assert report_page(live).upgrade is None
+    made = upgrade.run(live, IN_SHORT)
     assert not faults(as_json(made))
-    section = report_page(live, SNAPSHOT).upgrade
+    section = report_page(live).upgrade
     assert section is not None
     assert section.to == "5.0.1"
 
 
-def test_a_preview_of_another_manifest_is_not_shown(live: Root) -> None:
-    upgrade.run(live, SNAPSHOT, IN_SHORT)
-    assert upgrade.preview_if_any(live, SNAPSHOT, "0" * 64) is None
+def test_a_preview_of_another_manifest_is_not_shown(live: Snapshot) -> None:
+    upgrade.run(live, IN_SHORT)
+    assert upgrade.preview_if_any(live, "0" * 64) is None
 
 
-def test_an_earlier_release_is_refused_before_anything_is_written(live: Root) -> None:
+def test_an_earlier_release_is_refused_before_anything_is_written(live: Snapshot) -> None:
     with pytest.raises(UsageError, match=r"is not an upgrade: the cluster runs 4\.0\.8"):
-        upgrade.run(live, SNAPSHOT, UpgradeRequest("3.0.7"))
-    assert not (live.path / "upgrades").exists()
+        upgrade.run(live, UpgradeRequest("3.0.7"))
+    assert not (live.root.path / "upgrades").exists()
 
 
-def test_a_snapshot_that_was_not_validated_is_refused(root: Root, recorded: str) -> None:
+def test_a_snapshot_that_was_not_validated_is_refused(recorded: Snapshot) -> None:
     with pytest.raises(DataNotFit, match="never validated"):
-        upgrade.run(root, recorded, IN_SHORT)
+        upgrade.run(recorded, IN_SHORT)

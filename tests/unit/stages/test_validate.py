@@ -20,20 +20,20 @@ NO_SPARK = cast(SparkSession, None)
 
 
 def test_a_manifest_that_was_changed_after_normalize_is_not_validated(tmp_path: Path) -> None:
-    root = Root(str(tmp_path), "test")
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest().content())
-    write_file(root.folder("tables/result", SNAPSHOT) / RESULT, documents.tables_result().content())
+    snapshot = Root(str(tmp_path), "test").snapshot(SNAPSHOT)
+    write_file(snapshot.folder("raw") / MANIFEST, documents.manifest().content())
+    write_file(snapshot.folder("tables/result") / RESULT, documents.tables_result().content())
     with pytest.raises(StorageError, match=r"not the manifest that was normalized .* instead of 0{64}"):
-        validate(NO_SPARK, root, SNAPSHOT)
+        validate(NO_SPARK, snapshot)
 
 
 def test_a_snapshot_that_another_process_validates_is_not_validated_beside_it(tmp_path: Path) -> None:
-    root = Root(str(tmp_path), "test")
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, manifest := documents.manifest().content())
+    snapshot = Root(str(tmp_path), "test").snapshot(SNAPSHOT)
+    write_file(snapshot.folder("raw") / MANIFEST, manifest := documents.manifest().content())
     tables = documents.tables_result(manifest_sha256=sha256_hex(manifest))
-    write_file(root.folder("tables/result", SNAPSHOT) / RESULT, tables.content())
+    write_file(snapshot.folder("tables/result") / RESULT, tables.content())
     with (
-        held(root.folder("validation", SNAPSHOT), SNAPSHOT, "by the other"),
+        held(snapshot.folder("validation"), SNAPSHOT, "by the other"),
         pytest.raises(Refused, match="are being run by another process"),
     ):
-        validate(NO_SPARK, root, SNAPSHOT)
+        validate(NO_SPARK, snapshot)

@@ -22,7 +22,7 @@ def test_the_wait_for_new_figures_has_an_end_whatever_the_settings(
     minutes: int, waits: timedelta, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, root = make_plan([unload_step()]), Root(str(tmp_path), "prod")
-    write_file(root.result_file(plan.snapshot, "normalize"), b"{}")
+    write_file(root.snapshot(plan.snapshot).result_file("normalize"), b"{}")
     runtime = {"loadBalancerHostUsageCheckIntervalMinutes": str(minutes)}
     monkeypatch.setattr(verify, "settings_inputs", lambda *_: ("4.0.8", runtime, {}))
     monkeypatch.setattr(verify, "settled_run", lambda *_: (None, int(ENDED_AT.timestamp() * 1000)))

@@ -32,7 +32,7 @@ SNAPSHOT = "20261121T083000Z"
 @pytest.fixture
 def captured(root: Root) -> Root:
     """A root with one small snapshot, whose first file takes more of an archive than the next one."""
-    folder = root.folder("raw", SNAPSHOT)
+    folder = root.snapshot(SNAPSHOT).folder("raw")
     files = SnapshotFiles(lambda path, content: write_file(folder / path, content))
     files.extend("tenants", [{"tenant": sha256_hex(f"{number}".encode())} for number in range(1500)])
     files.write_surfaces()
@@ -51,29 +51,29 @@ def target(tmp_path: Path) -> Root:
 @pytest.fixture
 def archive(captured: Root, tmp_path: Path) -> Path:
     file = tmp_path / "snapshot.tar"
-    export_snapshot(captured, "latest", file)
+    export_snapshot(captured.resolve("latest"), file)
     return file
 
 
 def content_of(root: Root) -> dict[str, bytes]:
-    return files_in(Path(str(root.folder("raw", SNAPSHOT))))
+    return files_in(Path(str(root.snapshot(SNAPSHOT).folder("raw"))))
 
 
 def test_a_snapshot_arrives_as_it_left(captured: Root, archive: Path, target: Root) -> None:
-    assert import_snapshot(archive, target) == SNAPSHOT
+    assert import_snapshot(archive, target) == target.snapshot(SNAPSHOT)
     assert target.snapshots() == [SNAPSHOT]
     assert content_of(target) == content_of(captured)
 
 
 def test_the_same_snapshot_gives_the_same_archive(captured: Root, archive: Path, tmp_path: Path) -> None:
-    export_snapshot(captured, SNAPSHOT, tmp_path / "again.tar")
+    export_snapshot(captured.snapshot(SNAPSHOT), tmp_path / "again.tar")
     assert (tmp_path / "again.tar").read_bytes() == archive.read_bytes()
 
 
 def test_taking_the_same_snapshot_in_again_changes_nothing(archive: Path, target: Root) -> None:
     import_snapshot(archive, target)
     before = content_of(target)
-    assert import_snapshot(archive, target) == SNAPSHOT
+    assert import_snapshot(archive, target) == target.snapshot(SNAPSHOT)
     assert content_of(target) == before
 
 
@@ -83,20 +83,20 @@ def test_taking_the_same_snapshot_in_again_puts_back_what_is_gone_or_damaged(
 ) -> None:
     import_snapshot(archive, target)
     before = content_of(target)
-    damage(Path(str(target.folder("raw", SNAPSHOT))) / "topic_stats/0.jsonl.zst")
-    assert import_snapshot(archive, target) == SNAPSHOT
+    damage(Path(str(target.snapshot(SNAPSHOT).folder("raw"))) / "topic_stats/0.jsonl.zst")
+    assert import_snapshot(archive, target) == target.snapshot(SNAPSHOT)
     assert content_of(target) == before
 
 
 def test_a_snapshot_whose_raw_files_were_pruned_is_not_exported(captured: Root, tmp_path: Path) -> None:
-    remove_raw_files(captured, SNAPSHOT)
+    remove_raw_files(captured.snapshot(SNAPSHOT))
     with pytest.raises(UsageError, match=r"has no tenants\.jsonl\.zst any more"):
-        export_snapshot(captured, SNAPSHOT, tmp_path / "snapshot.tar")
+        export_snapshot(captured.snapshot(SNAPSHOT), tmp_path / "snapshot.tar")
     assert not list(tmp_path.glob("*.tar*"))
 
 
 def test_another_snapshot_of_the_same_second_is_not_overwritten(archive: Path, target: Root) -> None:
-    write_file(target.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest(snapshot=SNAPSHOT).content())
+    write_file(target.snapshot(SNAPSHOT).folder("raw") / MANIFEST, documents.manifest(snapshot=SNAPSHOT).content())
     before = content_of(target)
     with pytest.raises(UsageError, match="already exists"):
         import_snapshot(archive, target)
@@ -107,17 +107,17 @@ def test_what_is_pruned_while_it_is_taken_in_again_is_not_called_taken_in(
     archive: Path, target: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import_snapshot(archive, target)
-    manifest, there = target.folder("raw", SNAPSHOT) / MANIFEST, storage.archive._is_there
+    manifest, there = target.snapshot(SNAPSHOT).folder("raw") / MANIFEST, storage.archive._is_there
     with monkeypatch.context() as meanwhile, pytest.raises(StorageError, match="was being removed meanwhile: import"):
         meanwhile.setattr(storage.archive, "_is_there", lambda *of: manifest.unlink(missing_ok=True) or there(*of))
         import_snapshot(archive, target)
-    assert import_snapshot(archive, target) == SNAPSHOT
+    assert import_snapshot(archive, target) == target.snapshot(SNAPSHOT)
 
 
 def test_an_existing_file_is_not_overwritten(captured: Root, tmp_path: Path) -> None:
     (tmp_path / "mine.tar").write_text("mine")
     with pytest.raises(UsageError, match="already exists"):
-        export_snapshot(captured, SNAPSHOT, tmp_path / "mine.tar")
+        export_snapshot(captured.snapshot(SNAPSHOT), tmp_path / "mine.tar")
 
 
 def test_an_archive_is_on_disk_before_its_name_is(
@@ -131,21 +131,21 @@ def test_an_archive_is_on_disk_before_its_name_is(
         sync(number)
 
     monkeypatch.setattr(os, "fsync", noted)
-    export_snapshot(captured, SNAPSHOT, file)
+    export_snapshot(captured.snapshot(SNAPSHOT), file)
     assert synced[0] == (file.stat().st_size, False)
 
 
 def test_a_link_that_waits_for_the_export_is_not_followed(captured: Root, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("stays")
     (tmp_path / ".snapshot.tar.partial").symlink_to(tmp_path / "precious")
-    export_snapshot(captured, SNAPSHOT, tmp_path / "snapshot.tar")
+    export_snapshot(captured.snapshot(SNAPSHOT), tmp_path / "snapshot.tar")
     assert (tmp_path / "precious").read_text() == "stays"
 
 
 def test_a_damaged_snapshot_is_not_exported(captured: Root, tmp_path: Path) -> None:
-    (captured.folder("raw", SNAPSHOT) / "tenants.jsonl.zst").write_bytes(b"damaged")
+    (captured.snapshot(SNAPSHOT).folder("raw") / "tenants.jsonl.zst").write_bytes(b"damaged")
     with pytest.raises(StorageError, match=r"tenants\.jsonl\.zst is not what was captured"):
-        export_snapshot(captured, SNAPSHOT, tmp_path / "snapshot.tar")
+        export_snapshot(captured.snapshot(SNAPSHOT), tmp_path / "snapshot.tar")
     assert not list(tmp_path.glob("*.tar*"))
 
 

@@ -15,7 +15,7 @@ from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.claim import LEASE, claimed, claimed_as, remove_remainders
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.process import Process, this_process
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 
@@ -23,8 +23,8 @@ NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 ELSEWHERE = Process("elsewhere", 1)
 
 
-def begun(root: Root, snapshot: str, process: Process, silent_for: timedelta = timedelta()) -> Path:
-    folder = Path(str(root.folder("raw", snapshot)))
+def begun(snapshot: Snapshot, process: Process, silent_for: timedelta = timedelta()) -> Path:
+    folder = Path(str(snapshot.folder("raw")))
     folder.mkdir(parents=True)
     writer = {"process": process.id, "host": process.host, "namespace": process.namespace, "began": process.began}
     (folder / LEASE).write_text(json.dumps({**writer, "nonce": "another"}))
@@ -40,13 +40,13 @@ def aged(path: Path, age: timedelta) -> None:
 
 
 def test_the_folder_of_a_killed_process_goes(root: Root, dead_process: Process) -> None:
-    folder = begun(root, "20261121T082900Z", dead_process)
+    folder = begun(root.snapshot("20261121T082900Z"), dead_process)
     assert remove_remainders(root) == ["20261121T082900Z"]
     assert not folder.exists()
 
 
 def test_finished_snapshots_are_not_asked_one_after_the_other(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_file(root.folder("raw", "20261121T080000Z") / MANIFEST, b"{}")
+    write_file(root.snapshot("20261121T080000Z").folder("raw") / MANIFEST, b"{}")
     asked: list[str] = []
     local = type(root.path)
     exists = local.exists
@@ -56,25 +56,25 @@ def test_finished_snapshots_are_not_asked_one_after_the_other(root: Root, monkey
 
 
 def test_the_folder_of_a_living_process_stays(root: Root) -> None:
-    folder = begun(root, "20261121T082900Z", this_process())
+    folder = begun(root.snapshot("20261121T082900Z"), this_process())
     assert remove_remainders(root) == []
     assert folder.exists()
 
 
 def test_another_host_has_a_quarter_of_an_hour_to_renew(root: Root) -> None:
-    begun(root, "20261121T080000Z", ELSEWHERE, timedelta(minutes=14))
-    begun(root, "20261121T080001Z", ELSEWHERE, timedelta(minutes=16))
+    begun(root.snapshot("20261121T080000Z"), ELSEWHERE, timedelta(minutes=14))
+    begun(root.snapshot("20261121T080001Z"), ELSEWHERE, timedelta(minutes=16))
     assert remove_remainders(root) == ["20261121T080001Z"]
 
 
 def test_a_folder_without_lease_is_judged_by_its_newest_file(root: Root) -> None:
     for snapshot, age, file_age in (("20261121T080000Z", 16, 14), ("20261121T080001Z", 16, 16)):
-        folder = Path(str(root.folder("raw", snapshot)))
+        folder = Path(str(root.snapshot(snapshot).folder("raw")))
         folder.mkdir(parents=True)
         (folder / "tenants.jsonl.zst").touch()
         aged(folder / "tenants.jsonl.zst", timedelta(minutes=file_age))
         aged(folder, timedelta(minutes=age))
-    empty = Path(str(root.folder("raw", "20261121T080002Z")))
+    empty = Path(str(root.snapshot("20261121T080002Z").folder("raw")))
     empty.mkdir()
     assert remove_remainders(root) == ["20261121T080001Z"]
     aged(empty, timedelta(minutes=16))
@@ -82,7 +82,7 @@ def test_a_folder_without_lease_is_judged_by_its_newest_file(root: Root) -> None
 
 
 def test_a_pipe_in_the_place_of_a_lease_is_not_waited_for(root: Root) -> None:
-    folder = root.folder("raw", "20261121T083000Z")
+    folder = root.snapshot("20261121T083000Z").folder("raw")
     folder.mkdir(parents=True)
     os.mkfifo(f"{folder}/{LEASE}")
     assert remove_remainders(root) == []
@@ -92,7 +92,7 @@ def test_a_pipe_in_the_place_of_a_lease_is_not_waited_for(root: Root) -> None:
 
 @pytest.mark.parametrize("dated", [timedelta(minutes=16), timedelta(days=-365)], ids=["silent", "in the future"])
 def test_a_remainder_whose_lease_leads_nowhere_goes(root: Root, dated: timedelta) -> None:
-    folder = Path(str(root.folder("raw", "20261121T083000Z")))
+    folder = Path(str(root.snapshot("20261121T083000Z").folder("raw")))
     folder.mkdir(parents=True)
     (folder / LEASE).symlink_to("nowhere")
     (folder / "tenants.jsonl.zst").touch()
@@ -103,7 +103,7 @@ def test_a_remainder_whose_lease_leads_nowhere_goes(root: Root, dated: timedelta
 def test_a_remainder_that_another_capture_removes_at_the_same_time_is_gone(
     root: Root, dead_process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = begun(root, "20261121T082900Z", dead_process)
+    folder = begun(root.snapshot("20261121T082900Z"), dead_process)
     remove = os.rmdir
 
     def remove_after_the_other(path: str) -> None:
@@ -124,7 +124,7 @@ def test_what_is_no_snapshots_folder_stays(root: Root) -> None:
 
 
 def test_a_snapshot_is_never_removed(root: Root) -> None:
-    folder = begun(root, "20261121T082900Z", ELSEWHERE, timedelta(days=9))
+    folder = begun(root.snapshot("20261121T082900Z"), ELSEWHERE, timedelta(days=9))
     (folder / MANIFEST).write_text("{}")
     assert remove_remainders(root) == []
     assert (folder / "tenants.jsonl.zst").exists()
@@ -133,7 +133,7 @@ def test_a_snapshot_is_never_removed(root: Root) -> None:
 def test_a_snapshot_that_is_finished_after_the_others_were_listed_is_not_removed(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = begun(root, "20261121T082900Z", ELSEWHERE, timedelta(days=9))
+    folder = begun(root.snapshot("20261121T082900Z"), ELSEWHERE, timedelta(days=9))
     (folder / MANIFEST).write_text("{}")
     monkeypatch.setattr(Root, "snapshots", lambda _root: [])
     assert remove_remainders(root) == []
@@ -144,7 +144,7 @@ def test_a_link_in_a_remainder_is_not_followed(root: Root, dead_process: Process
     elsewhere = tmp_path / "precious"
     elsewhere.mkdir()
     (elsewhere / "file").write_text("stays")
-    folder = begun(root, "20261121T082900Z", dead_process)
+    folder = begun(root.snapshot("20261121T082900Z"), dead_process)
     (folder / "topic_stats").symlink_to(elsewhere)
     remove_remainders(root)
     assert not folder.exists()
@@ -156,7 +156,7 @@ def test_a_remainder_that_is_a_link_goes_and_what_it_leads_to_stays(root: Root, 
     elsewhere.mkdir()
     (elsewhere / "file").write_text("stays")
     aged(elsewhere / "file", timedelta(days=9))
-    link = Path(str(root.folder("raw", "20261121T082900Z")))
+    link = Path(str(root.snapshot("20261121T082900Z").folder("raw")))
     link.parent.mkdir(parents=True)
     link.symlink_to(elsewhere)
     assert remove_remainders(root) == ["20261121T082900Z"]
@@ -165,7 +165,7 @@ def test_a_remainder_that_is_a_link_goes_and_what_it_leads_to_stays(root: Root, 
 
 
 def test_a_remainder_behind_a_link_stays(root: Root, tmp_path: Path) -> None:
-    folder = begun(root, "20261121T082900Z", ELSEWHERE, timedelta(days=9))
+    folder = begun(root.snapshot("20261121T082900Z"), ELSEWHERE, timedelta(days=9))
     raw, elsewhere = folder.parent.parent, tmp_path / "precious"
     raw.rename(elsewhere)
     raw.symlink_to(elsewhere)
@@ -198,7 +198,7 @@ def test_an_interruption_while_the_name_of_the_lease_is_synced_takes_the_folder_
     monkeypatch.setattr(os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt), claimed(root, NOW):
         pytest.fail("it was not claimed")
-    assert not root.folder("raw", "20261121T083000Z").exists()
+    assert not root.snapshot("20261121T083000Z").folder("raw").exists()
 
 
 def test_a_failure_takes_the_folder_with_it(root: Root) -> None:
@@ -211,13 +211,13 @@ def test_a_failure_takes_the_folder_with_it(root: Root) -> None:
 def test_a_snapshot_from_elsewhere_never_takes_a_place_that_is_taken(root: Root) -> None:
     with claimed(root, NOW) as lease:
         (lease.folder / MANIFEST).write_text("{}")
-    with pytest.raises(UsageError, match="already exists"), claimed_as(root, lease.snapshot):
+    with pytest.raises(UsageError, match="already exists"), claimed_as(root.snapshot(lease.snapshot)):
         pass
 
 
 def test_a_snapshot_from_elsewhere_waits_for_whoever_is_writing_it(root: Root) -> None:
     said = "is being written to .* by another process now: wait until it ends or, if it was killed, 15 minutes"
-    with claimed(root, NOW) as lease, pytest.raises(UsageError, match=said), claimed_as(root, lease.snapshot):
+    with claimed(root, NOW) as lease, pytest.raises(UsageError, match=said), claimed_as(root.snapshot(lease.snapshot)):
         pass
 
 

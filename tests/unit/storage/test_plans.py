@@ -38,7 +38,7 @@ def plans_beginning_alike() -> tuple[Plan, Plan]:
 def test_a_plan_is_named_by_any_prefix_of_its_digest_or_by_its_path(root: Root, tmp_path: Path) -> None:
     plan = make_plan([unload_step()])
     file = write_plan(root, plan).file
-    path = str(root.folder(PLANS, plan.snapshot) / file)
+    path = str(root.snapshot(plan.snapshot).folder(PLANS) / file)
     whole = digest_of(plan)
     for name in (path, digits(plan)[:1], short(whole), digits(plan)[:13], digits(plan), whole):
         assert open_plan(root, name) == plan
@@ -54,7 +54,7 @@ def test_a_changed_plan_is_named_by_its_path(root: Root, tmp_path: Path) -> None
 
 def test_a_file_that_was_changed_is_not_taken_for_the_plan_that_is_made_again(root: Root) -> None:
     plan = make_plan([unload_step()])
-    path = root.folder(PLANS, plan.snapshot) / write_plan(root, plan).file
+    path = root.snapshot(plan.snapshot).folder(PLANS) / write_plan(root, plan).file
     path.write_bytes(path.read_bytes().replace(b"made by hand", b"made by them"))
     with pytest.raises(StorageError, match="doesn't match the digest in its name: it was changed; remove it"):
         write_plan(root, plan)
@@ -91,7 +91,7 @@ def test_digits_that_go_on_otherwise_than_the_digest_find_nothing(root: Root) ->
 
 def test_another_plan_under_a_plans_name_is_not_found_by_that_plans_digits(root: Root) -> None:
     plan, other = make_plan([unload_step()]), make_plan([])
-    path = root.folder(PLANS, plan.snapshot) / write_plan(root, plan).file
+    path = root.snapshot(plan.snapshot).folder(PLANS) / write_plan(root, plan).file
     path.write_bytes(dump_plan(other))
     with pytest.raises(UsageError, match="no plan of cluster 'demo'"):
         open_plan(root, short(digest_of(plan)))
@@ -100,7 +100,7 @@ def test_another_plan_under_a_plans_name_is_not_found_by_that_plans_digits(root:
 def test_a_copy_of_a_plan_in_another_snapshots_folder_does_not_make_its_digits_ambiguous(root: Root) -> None:
     plan = make_plan([unload_step()])
     file = write_plan(root, plan).file
-    elsewhere = root.folder(PLANS, "20991231T000000Z")
+    elsewhere = root.snapshot("20991231T000000Z").folder(PLANS)
     elsewhere.mkdir(parents=True)
     (elsewhere / file).write_bytes(dump_plan(plan))
     for name in (digest_of(plan), short(digest_of(plan))):
@@ -121,7 +121,7 @@ def test_the_newest_snapshots_plans_come_first_and_other_files_are_none(root: Ro
     old, new = (plan.model_copy(update={"snapshot": f"2026010{day}T000000Z"}) for day in (1, 2))
     for plan in (old, new):
         write_plan(root, plan)
-    (root.folder(PLANS, new.snapshot) / "recommendation.json").write_text("{}")
+    (root.snapshot(new.snapshot).folder(PLANS) / "recommendation.json").write_text("{}")
     assert [path.parent.name for path in plan_files(root)] == [f"snapshot={new.snapshot}", f"snapshot={old.snapshot}"]
 
 
@@ -129,7 +129,7 @@ def test_a_file_that_holds_another_plan_is_refused(root: Root) -> None:
     plan, other = make_plan([unload_step()]), make_plan([])
     file = write_plan(root, plan).file
     reference = find_plan(root, digits(plan))
-    (root.folder(PLANS, plan.snapshot) / file).write_bytes(dump_plan(other))
+    (root.snapshot(plan.snapshot).folder(PLANS) / file).write_bytes(dump_plan(other))
     with pytest.raises(Refused, match="is plan sha256:"):
         reference.load(root)
 
@@ -138,9 +138,10 @@ def test_a_file_that_holds_another_plan_is_refused(root: Root) -> None:
 def test_a_plan_of_another_cluster_or_snapshot_is_none_of_this_ones(root: Root, of: dict[str, str]) -> None:
     plan = make_plan([unload_step()], **of)
     theirs = (
-        Root(root.url, plan.cluster).folder(PLANS, plan.snapshot) / write_plan(Root(root.url, plan.cluster), plan).file
+        Root(root.url, plan.cluster).snapshot(plan.snapshot).folder(PLANS)
+        / write_plan(Root(root.url, plan.cluster), plan).file
     )
-    ours = root.folder(PLANS, make_plan([]).snapshot) / theirs.name
+    ours = root.snapshot(make_plan([]).snapshot).folder(PLANS) / theirs.name
     ours.parent.mkdir(parents=True, exist_ok=True)
     ours.write_bytes(theirs.read_bytes())
     with pytest.raises(Refused, match="is in the folder of another"):

@@ -23,10 +23,10 @@ def test_the_hash_of_tables_is_that_of_their_files_and_of_the_result(root: Root)
     }
     contents = {"brokers": b"one broker", "bundles": b"two bundles", "checks": b"of validate"}
     for table, content in contents.items():
-        folder = root.folder(f"tables/{table}", SNAPSHOT)
+        folder = root.snapshot(SNAPSHOT).folder(f"tables/{table}")
         folder.mkdir(parents=True)
         (folder / "part.parquet").write_bytes(content)
-    file = root.result_file(SNAPSHOT, "normalize")
+    file = root.snapshot(SNAPSHOT).result_file("normalize")
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(result))
     hashes = {
@@ -35,4 +35,4 @@ def test_the_hash_of_tables_is_that_of_their_files_and_of_the_result(root: Root)
         "result": sha256(file.read_bytes()).hexdigest(),
     }
     canonical = json.dumps(hashes, separators=(",", ":"), sort_keys=True).encode()
-    assert result_sha256(root, SNAPSHOT, "normalize") == sha256(canonical).hexdigest()
+    assert result_sha256(root.snapshot(SNAPSHOT), "normalize") == sha256(canonical).hexdigest()

@@ -20,19 +20,19 @@ from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.text.folder_address import require_no_password
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.results import read_document
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 
 
-def take_snapshot(root: Root, snapshot: str) -> None:
-    write_file(root.folder("raw", snapshot) / "manifest.json", b"{}")
+def take_snapshot(snapshot: Snapshot) -> None:
+    write_file(snapshot.folder("raw") / "manifest.json", b"{}")
 
 
 def test_latest_is_the_newest_snapshot_with_a_manifest(tmp_path: Path) -> None:
     root = Root(str(tmp_path), "c")
-    take_snapshot(root, "20261121T083000Z")
-    take_snapshot(root, "20261121T084500Z")
-    (root.folder("raw", "20261121T090000Z")).mkdir(parents=True)
-    assert root.resolve("latest") == "20261121T084500Z"
+    take_snapshot(root.snapshot("20261121T083000Z"))
+    take_snapshot(root.snapshot("20261121T084500Z"))
+    root.snapshot("20261121T090000Z").folder("raw").mkdir(parents=True)
+    assert root.resolve("latest").id == "20261121T084500Z"
 
 
 def test_thousands_of_snapshots_are_listed_without_opening_a_manifest(tmp_path: Path) -> None:
@@ -40,21 +40,29 @@ def test_thousands_of_snapshots_are_listed_without_opening_a_manifest(tmp_path: 
     first = datetime(2026, 1, 1, tzinfo=UTC)
     ids = [snapshot_id(first + timedelta(minutes=15 * number)) for number in range(3000)]
     for snapshot in ids:
-        (root.folder("raw", snapshot) / "manifest.json").mkdir(parents=True)  # there, but nothing that can be opened
+        # there, but nothing that can be opened
+        (root.snapshot(snapshot).folder("raw") / "manifest.json").mkdir(parents=True)
     assert root.snapshots() == ids
-    assert root.resolve("latest") == ids[-1]
+    assert root.resolve("latest").id == ids[-1]
 
 
 def test_going_back_from_a_snapshot_looks_no_further_than_asked(tmp_path: Path) -> None:
     root = Root(str(tmp_path), "c")
     for snapshot in ("20261121T083000Z", "20261121T084500Z", "20261121T090000Z"):
-        root.folder("raw", snapshot).mkdir(parents=True)
-    take_snapshot(root, "20261121T090000Z")
-    take_snapshot(root, "20261121T084500Z")
+        root.snapshot(snapshot).folder("raw").mkdir(parents=True)
+    take_snapshot(root.snapshot("20261121T090000Z"))
+    take_snapshot(root.snapshot("20261121T084500Z"))
     earlier = root.newest_first(before="20261121T090000Z")
-    assert next(earlier) == "20261121T084500Z"
-    take_snapshot(root, "20261121T083000Z")
-    assert list(earlier) == ["20261121T083000Z"]
+    assert next(earlier).id == "20261121T084500Z"
+    take_snapshot(root.snapshot("20261121T083000Z"))
+    assert [one.id for one in earlier] == ["20261121T083000Z"]
+
+
+def test_a_snapshot_is_one_key_of_caches_and_its_text_is_its_id(tmp_path: Path) -> None:
+    one, other = (Root(str(tmp_path), "c").snapshot("20261121T083000Z") for _ in range(2))
+    assert one.folder("raw").name == f"snapshot={one}" == "snapshot=20261121T083000Z"  # its root now has a path
+    assert {one: "read"}[other] == "read"
+    assert one != Root(str(tmp_path), "another").snapshot("20261121T083000Z")
 
 
 def test_without_a_snapshot_latest_says_what_to_do(tmp_path: Path) -> None:
@@ -99,7 +107,7 @@ def test_an_at_sign_after_a_port_is_part_of_a_path(url: str) -> None:
 
 
 def test_a_snapshot_of_another_cluster_is_not_found(tmp_path: Path) -> None:
-    take_snapshot(Root(str(tmp_path), "one"), "20261121T083000Z")
+    take_snapshot(Root(str(tmp_path), "one").snapshot("20261121T083000Z"))
     with pytest.raises(UsageError, match=r"no cluster 'two' under .*; there are: one"):
         Root(str(tmp_path), "two").resolve("20261121T083000Z")
 

@@ -39,8 +39,8 @@ def test_a_job_waits_for_the_one_that_writes_the_same_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = Root(str(tmp_path), "test")
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
-    folder = root.folder("validation", SNAPSHOT)
+    write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
+    folder = root.snapshot(SNAPSHOT).folder("validation")
     other = held(folder, SNAPSHOT, "validated")
     naps = iter([lambda: None, lambda: other.__exit__(None, None, None)])  # the other one ends during the second
     monkeypatch.setattr(job, "spark_session", lambda *_, **__: SimpleNamespace(stop=lambda: None))

@@ -18,11 +18,11 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.storage.files import sha256_hex, write_file
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, Snapshot
 from pulsar_advisor.tables import judged
 from states import BrokerRow, BundleRow, cluster_state
 
-EARLIER = Root(str(Path(__file__).parents[2] / "data" / "earlier" / "root"), "live")
+EARLIER = Root(str(Path(__file__).parents[2] / "data" / "earlier" / "root"), "live").snapshot("20261122T093126Z")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BEFORE = (1, 4, 29, 31, 90)
 """Minutes before now at which there are snapshots."""
@@ -40,13 +40,13 @@ def state(monkeypatch: pytest.MonkeyPatch) -> ClusterState:
     )
 
     def state_of(
-        _root: Root, snapshot: str, _view: WantedView, _what_if: Mapping[str, str], *, with_topics: bool
+        snapshot: Snapshot, _view: WantedView, _what_if: Mapping[str, str], *, with_topics: bool
     ) -> ClusterState:
         assert not with_topics, "a thousand states with topics fill the memory"
-        return replace(now, snapshot=snapshot)
+        return replace(now, snapshot=snapshot.id)
 
-    def comparable_before(_root: Root, _snapshot: str) -> Iterator[str]:
-        return map(at, BEFORE)
+    def comparable_before(snapshot: Snapshot) -> Iterator[Snapshot]:
+        return map(snapshot.root.snapshot, map(at, BEFORE))
 
     monkeypatch.setattr(judged, "state_of", state_of)
     monkeypatch.setattr(judged, "comparable_before", comparable_before)
@@ -67,13 +67,14 @@ def test_earlier_snapshots_within_the_grace_period_are_used_unless_a_number_is_g
     state: ClusterState, tmp_path: Path, history: int | None, grace_minutes: str, minutes_ago: list[int]
 ) -> None:
     settings = resolve_settings("4.0.8", {"loadBalancerSheddingGracePeriodMinutes": grace_minutes}).values
-    earlier = judged.earlier_states(Root(str(tmp_path), "c"), state, history, {}, settings)
+    now = Root(str(tmp_path), "c").snapshot(state.snapshot)
+    earlier = judged.earlier_states(now, state.view, history, {}, settings)
     assert [one.snapshot for one in earlier] == [at(minutes) for minutes in minutes_ago]
 
 
 def test_a_snapshot_that_did_not_pass_is_refused_for_the_checks_that_stop_it(tmp_path: Path) -> None:
     root, snapshot = Root(str(tmp_path), "c"), at(0)
-    manifest = root.folder("raw", snapshot) / MANIFEST
+    manifest = root.snapshot(snapshot).folder("raw") / MANIFEST
     write_file(manifest, documents.manifest().content())
     results = (
         documents.check(check="brokers.unique", severity="critical", effect="stop", success=False),
@@ -81,16 +82,16 @@ def test_a_snapshot_that_did_not_pass_is_refused_for_the_checks_that_stop_it(tmp
         documents.check(check="bundles.stayed", success=False),
     )
     validation = documents.validation(*results, manifest_sha256=sha256_hex(manifest.read_bytes()), success=False)
-    write_file(root.folder("validation", snapshot) / RESULT, validation.content())
+    write_file(root.snapshot(snapshot).folder("validation") / RESULT, validation.content())
     with pytest.raises(DataNotFit, match=r"did not pass validation \(brokers\.unique\): see `validate`"):
-        judged.inputs_of(root, snapshot)
+        judged.inputs_of(root.snapshot(snapshot))
 
 
 @pytest.mark.parametrize("limit", ["exclude_namespaces", "first_namespaces"])
 def test_limits_that_name_what_the_snapshot_does_not_have_are_refused(limit: str) -> None:
     def resolved(*names: str) -> Request:
         request = Request(limits=Limits(**{limit: names}))  # type: ignore[arg-type]
-        return judged.resolved_request(EARLIER, "20261122T093126Z", request)
+        return judged.resolved_request(EARLIER, request)
 
     assert getattr(resolved("telemetry", "retail/payments").limits, limit) == ("telemetry", "retail/payments")
     with pytest.raises(UsageError, match="'retail/payment'; the nearest is 'retail/payments'"):
@@ -100,7 +101,7 @@ def test_limits_that_name_what_the_snapshot_does_not_have_are_refused(limit: str
 def test_a_bundle_of_a_goal_is_named_in_full_or_by_a_topic_and_counts_once() -> None:
     def bundles(*names: str) -> tuple[str, ...]:
         goal = Goal("move", onto=("broker-1",), bundles=names)
-        found = judged.resolved_request(EARLIER, "20261122T093126Z", Request(goal=goal)).goal
+        found = judged.resolved_request(EARLIER, Request(goal=goal)).goal
         assert found is not None
         return found.bundles
 

@@ -10,10 +10,9 @@ import pytest
 
 import documents
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables.normalize import check_rows
 
-SNAPSHOT = "20261121T083000Z"
 FILES = [
     documents.file(path.partition("/")[0]).model_copy(update={"path": path})
     for path in ("topic_stats/0", "topic_stats/1", "isolation_policies", "tenants")
@@ -22,23 +21,23 @@ COUNTS = {"topic_stats/0": (3, 1), "topic_stats/1": (1, 0), "isolation_policies"
 """Path -> (lines, unreadable lines among them)."""
 
 
-def written(folder: Path, *, reports: list[int], policies: int = 2, unreadable: int = 2) -> Root:
+def written(folder: Path, *, reports: list[int], policies: int = 2, unreadable: int = 2) -> Snapshot:
     """The tables that are counted: topics by their number of reports, policies, and problems of two kinds."""
-    root = Root(str(folder), "c")
+    snapshot = Root(str(folder), "c").snapshot("20261121T083000Z")
     tables = {
         "topics": pa.table({"reports": pa.array(reports, pa.int64())}),
         "policies": pa.table({"name": [f"policy-{number}" for number in range(policies)]}),
         "problems": pa.table({"problem": ["unreadable_line"] * unreadable + ["bad_name"]}),
     }
     for name, table in tables.items():
-        path = root.folder(f"tables/{name}", SNAPSHOT)
+        path = snapshot.folder(f"tables/{name}")
         path.mkdir(parents=True)
         pq.write_table(table, str(path / "part-0.parquet"))
-    return root
+    return snapshot
 
 
 def test_tables_that_account_for_every_line_are_good(tmp_path: Path) -> None:
-    check_rows(written(tmp_path, reports=[2, 1, 0]), SNAPSHOT, FILES, COUNTS)
+    check_rows(written(tmp_path, reports=[2, 1, 0]), FILES, COUNTS)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +51,6 @@ def test_tables_that_account_for_every_line_are_good(tmp_path: Path) -> None:
     ids=["twice", "lost", "a policy lost", "a problem lost"],
 )
 def test_tables_that_do_not_are_not_used(tmp_path: Path, rows: dict[str, list[int] | int], said: str) -> None:
-    root = written(tmp_path, **rows)  # type: ignore[arg-type]
+    snapshot = written(tmp_path, **rows)  # type: ignore[arg-type]
     with pytest.raises(DataNotFit, match=said):
-        check_rows(root, SNAPSHOT, FILES, COUNTS)
+        check_rows(snapshot, FILES, COUNTS)

@@ -14,7 +14,7 @@ from snapshots import skewed_modular_cluster
 @pytest.fixture
 def folder(tmp_path: Path) -> UPath:
     root = Root(str(tmp_path), "test")
-    return root.folder("raw", skewed_modular_cluster().write(root))
+    return skewed_modular_cluster().write(root).folder("raw")
 
 
 def manifest_files(folder: UPath) -> tuple[File, ...]:

@@ -14,4 +14,4 @@ def test_a_ceiling_that_a_drain_refuses_has_no_room(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(rooms, "inputs_of", lambda *_: None)
     monkeypatch.setattr(rooms, "settings_of", lambda *_: SETTINGS)
     with pytest.raises(UsageError, match="--ceiling 95% is above the overload threshold of 85%"):
-        rooms.room_of(Root("data", "c"), "20261121T083000Z", 0.95)
+        rooms.room_of(Root("data", "c").snapshot("20261121T083000Z"), 0.95)

@@ -37,7 +37,7 @@ ADDED_LATER = {
 
 
 def test_rows_are_sorted_and_refer_to_each_other_by_index(tmp_path: Path) -> None:
-    root = written(
+    snapshot = written(
         tmp_path,
         brokers=[broker("b:8080", is_leader=True, start_timestamp_ms=7), broker("a:8080")],
         namespaces=[{"namespace": "t/two", "deleted": False}, {"namespace": "t/one", "deleted": False}],
@@ -47,7 +47,7 @@ def test_rows_are_sorted_and_refer_to_each_other_by_index(tmp_path: Path) -> Non
             bundle("t/one", 0, 8, "b:8080"),
         ],
     )
-    state = cluster_state(root, SNAPSHOT)
+    state = cluster_state(snapshot)
     assert state.brokers.ids == ("a:8080", "b:8080")
     assert (state.leader, state.brokers.started_at_ms.tolist()) == (1, [0, 7])
     assert [state.bundle_name(row) for row in range(3)] == [
@@ -59,8 +59,8 @@ def test_rows_are_sorted_and_refer_to_each_other_by_index(tmp_path: Path) -> Non
 
 
 def test_an_owner_that_is_no_broker_of_the_snapshot_is_nobody(tmp_path: Path) -> None:
-    root = written(tmp_path, brokers=[broker("a:8080")], bundles=[bundle("t/n", 0, 8, "dead:8080")])
-    assert cluster_state(root, SNAPSHOT).bundles.owner.tolist() == [NO_ROW]
+    snapshot = written(tmp_path, brokers=[broker("a:8080")], bundles=[bundle("t/n", 0, 8, "dead:8080")])
+    assert cluster_state(snapshot).bundles.owner.tolist() == [NO_ROW]
 
 
 def test_the_unloads_of_users_bundles_are_known(tmp_path: Path) -> None:
@@ -69,34 +69,34 @@ def test_the_unloads_of_users_bundles_are_known(tmp_path: Path) -> None:
         bundle("t/n", 8, 16, "a:8080", kind="user"),
         bundle("pulsar/system", 0, 8, "a:8080", kind="system", last_unloaded_at_ms=9),
     ]
-    root = written(tmp_path, brokers=[broker("a:8080")], bundles=bundles)
-    assert cluster_state(root, SNAPSHOT).users_unloads_at_ms == {"t/n/0x00000000_0x00000008": 7}
+    snapshot = written(tmp_path, brokers=[broker("a:8080")], bundles=bundles)
+    assert cluster_state(snapshot).users_unloads_at_ms == {"t/n/0x00000000_0x00000008": 7}
 
 
 def test_without_topics_a_state_differs_in_nothing_else(tmp_path: Path) -> None:
-    root = written(
+    snapshot = written(
         tmp_path,
         brokers=[broker("a:8080")],
         namespaces=[{"namespace": "t/n", "deleted": False}],
         bundles=[bundle("t/n", 0, 0xFFFFFFFF, "a:8080", topics=1)],
         topics=[topic("persistent://t/n/one", 0)],
     )
-    whole, part = cluster_state(root, SNAPSHOT), cluster_state(root, SNAPSHOT, with_topics=False)
+    whole, part = cluster_state(snapshot), cluster_state(snapshot, with_topics=False)
     assert (len(whole.topics), len(part.topics)) == (1, 0)
     assert part.bundles.topics.tolist() == [1]
     assert part.namespaces.names == whole.namespaces.names
 
 
 def test_what_nobody_reported_counts_as_zero_and_a_nan_stays_one(tmp_path: Path) -> None:
-    root = written(tmp_path, brokers=[broker("a:8080", cpu_usage=float("nan"))], bundles=[bundle("t/n", 0, 8)])
-    state = cluster_state(root, SNAPSHOT)
+    snapshot = written(tmp_path, brokers=[broker("a:8080", cpu_usage=float("nan"))], bundles=[bundle("t/n", 0, 8)])
+    state = cluster_state(snapshot)
     assert np.isnan(state.brokers.usage[0, 0])
     assert state.brokers.limit[0].tolist() == [0.0] * 5
     assert state.bundles.traffic[0].tolist() == [0.0] * 4
 
 
 def test_a_topic_belongs_to_a_range_of_the_boundaries_only(tmp_path: Path) -> None:
-    root = written(
+    snapshot = written(
         tmp_path,
         brokers=[broker("a:8080")],
         bundles=[
@@ -110,7 +110,7 @@ def test_a_topic_belongs_to_a_range_of_the_boundaries_only(tmp_path: Path) -> No
             topic("persistent://t/x/lost", None),
         ],
     )
-    state = cluster_state(root, SNAPSHOT)
+    state = cluster_state(snapshot)
     ranges = {
         name: None if bundle == NO_ROW else state.bundle_range(int(bundle))
         for name, bundle in zip(state.topics.names, state.topics.bundle, strict=True)
@@ -123,27 +123,25 @@ def test_a_topic_belongs_to_a_range_of_the_boundaries_only(tmp_path: Path) -> No
 
 
 def test_a_cluster_without_bundles_or_topics_is_a_state_too(tmp_path: Path) -> None:
-    state = cluster_state(
-        written(tmp_path, brokers=[broker("a:8080")], topics=[topic("persistent://t/n/x", 0)]), SNAPSHOT
-    )
+    state = cluster_state(written(tmp_path, brokers=[broker("a:8080")], topics=[topic("persistent://t/n/x", 0)]))
     assert len(state.bundles) == 0
     assert state.topics.bundle.tolist() == [NO_ROW]
 
 
 def test_brokers_that_a_failed_warning_doubts_stay_in_and_are_marked(tmp_path: Path) -> None:
-    root = written(tmp_path, brokers=[broker("a:8080"), broker("b:8080"), broker("c:8080")])
+    snapshot = written(tmp_path, brokers=[broker("a:8080"), broker("b:8080"), broker("c:8080")])
     results = [
         documents.check(severity="warning", scope="broker", concerned=["b:8080"]),
         documents.check(severity="info", scope="broker", concerned=["c:8080"]),
     ]
-    write_file(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results).content())
-    brokers = cluster_state(root, SNAPSHOT).brokers
+    write_file(snapshot.folder("validation") / RESULT, documents.validation(*results).content())
+    brokers = cluster_state(snapshot).brokers
     assert brokers.complete.all()
     assert brokers.doubtful.tolist() == [False, True, False]
 
 
 def test_what_validation_excludes_is_marked(tmp_path: Path) -> None:
-    root = written(
+    snapshot = written(
         tmp_path,
         brokers=[broker("a:8080"), broker("b:8080")],
         bundles=[bundle("t/bad", 0, 8), bundle("t/good", 0, 8), bundle("t/good", 8, 16)],
@@ -154,8 +152,8 @@ def test_what_validation_excludes_is_marked(tmp_path: Path) -> None:
         documents.check(scope="bundle", excluded=["t/good/0x00000008_0x00000010"]),
         documents.check(scope="cluster", excluded=[]),
     ]
-    write_file(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results).content())
-    state = cluster_state(root, SNAPSHOT)
+    write_file(snapshot.folder("validation") / RESULT, documents.validation(*results).content())
+    state = cluster_state(snapshot)
     assert state.brokers.complete.tolist() == [True, False]
     assert state.bundles.usable.tolist() == [False, True, False]
 
@@ -165,7 +163,7 @@ def test_what_the_leader_was_sent_stays_in_whatever_the_brokers_answered(tmp_pat
         return [row, row | {"view": "published"}]
 
     silent = [broker("b:8080", reported=False), broker("b:8080", view="published")]
-    root = written(
+    snapshot = written(
         tmp_path,
         brokers=[*both(broker("a:8080")), *silent],
         bundles=[*both(bundle("t/bad", 0, 8)), *both(bundle("t/good", 0, 8))],
@@ -175,8 +173,8 @@ def test_what_the_leader_was_sent_stays_in_whatever_the_brokers_answered(tmp_pat
         documents.check(scope="namespace", excluded=["t/bad"]),
         documents.check(scope="bundle", excluded=["t/good/0x00000000_0x00000008"]),
     ]
-    write_file(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results).content())
-    published = cluster_state(root, SNAPSHOT, "published")
+    write_file(snapshot.folder("validation") / RESULT, documents.validation(*results).content())
+    published = cluster_state(snapshot, "published")
     assert published.brokers.complete.tolist() == [True, True]
     assert published.brokers.doubtful.tolist() == [False, True]
     assert published.bundles.usable.tolist() == [False, True]
@@ -185,34 +183,34 @@ def test_what_the_leader_was_sent_stays_in_whatever_the_brokers_answered(tmp_pat
 @pytest.mark.parametrize("figure", [{"cpu_usage": float("nan")}, {"msg_rate_in_per_s": -1.0}])
 def test_what_the_leader_was_sent_is_set_aside_if_nothing_can_be_computed_with_it(tmp_path: Path, figure: Row) -> None:
     brokers = [broker("a:8080"), broker("a:8080", view="published", **figure)]
-    published = cluster_state(written(tmp_path, brokers=brokers), SNAPSHOT, "published")
+    published = cluster_state(written(tmp_path, brokers=brokers), "published")
     assert published.brokers.complete.tolist() == [False]
 
 
 def test_a_view_that_was_not_captured_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataNotFit, match="no load reports in ZooKeeper; use the fresh view"):
-        cluster_state(written(tmp_path, brokers=[broker("a:8080")]), SNAPSHOT, "published")
+        cluster_state(written(tmp_path, brokers=[broker("a:8080")]), "published")
 
 
 BY_ZOOKEEPER_ALONE = {"sources": {"admin_urls": [], "zookeeper": True}}
 
 
 def test_by_zookeeper_alone_the_view_is_what_brokers_published(tmp_path: Path) -> None:
-    root = written(tmp_path, BY_ZOOKEEPER_ALONE, brokers=[broker("a:8080", view="published")])
-    assert cluster_state(root, SNAPSHOT).view == "published"
+    snapshot = written(tmp_path, BY_ZOOKEEPER_ALONE, brokers=[broker("a:8080", view="published")])
+    assert cluster_state(snapshot).view == "published"
     with pytest.raises(DataNotFit, match="from ZooKeeper alone and has the published view only"):
-        cluster_state(root, SNAPSHOT, "fresh")
+        cluster_state(snapshot, "fresh")
 
 
 def test_tables_come_first(tmp_path: Path) -> None:
-    root = written(tmp_path, brokers=[broker("a:8080")])
-    (root.folder("tables/result", SNAPSHOT) / RESULT).unlink()
+    snapshot = written(tmp_path, brokers=[broker("a:8080")])
+    (snapshot.folder("tables/result") / RESULT).unlink()
     with pytest.raises(UsageError, match="run `normalize` first"):
-        cluster_state(root, SNAPSHOT)
+        cluster_state(snapshot)
 
 
 def test_a_whole_snapshot_misses_nothing(tmp_path: Path) -> None:
-    assert cluster_state(written(tmp_path, brokers=[broker("a:8080")]), SNAPSHOT).missing == {}
+    assert cluster_state(written(tmp_path, brokers=[broker("a:8080")])).missing == {}
 
 
 NOT_ASKED = [surface for surface in CLUSTER_SURFACES if surface != "isolation_policies"]
@@ -263,7 +261,7 @@ def test_what_was_not_captured_is_missing_with_the_reason(
     tmp_path: Path, manifest: Row, missing: dict[str, str]
 ) -> None:
     brokers = [broker("a:8080", view=view) for view in ("fresh", "published")]
-    assert cluster_state(written(tmp_path, manifest, brokers=brokers), SNAPSHOT).missing == missing
+    assert cluster_state(written(tmp_path, manifest, brokers=brokers)).missing == missing
 
 
 def test_a_listing_of_topics_that_lacks_costs_its_namespace_alone(tmp_path: Path) -> None:
@@ -271,13 +269,13 @@ def test_a_listing_of_topics_that_lacks_costs_its_namespace_alone(tmp_path: Path
         {"surface": surface, "broker": None, "namespace": namespace, "reason": "403"}
         for surface, namespace in (("topic_names", "t/a"), ("partitioned_topics", "t/b"), ("segments", "t/c"))
     ]
-    state = cluster_state(written(tmp_path, {"missing": gaps}, brokers=[broker("a:8080")]), SNAPSHOT)
+    state = cluster_state(written(tmp_path, {"missing": gaps}, brokers=[broker("a:8080")]))
     assert (state.missing, state.unlisted_namespaces) == ({}, {"t/a", "t/b", "t/c"})
 
 
 def test_segments_are_topics_of_their_bundle_that_pulsars_lists_lack(tmp_path: Path) -> None:
     of_clicks = {"namespace": "t/n", "scalable_topic": "topic://t/n/clicks"}
-    root = written(
+    snapshot = written(
         tmp_path,
         brokers=[broker("a:8080")],
         bundles=[bundle("t/n", 0, 0xFFFFFFFF, "a:8080", topics=2)],
@@ -287,7 +285,7 @@ def test_segments_are_topics_of_their_bundle_that_pulsars_lists_lack(tmp_path: P
             topic("persistent://t/n/views", 0, domain="persistent"),
         ],
     )
-    topics = cluster_state(root, SNAPSHOT).topics
+    topics = cluster_state(snapshot).topics
     assert topics.bundle.tolist() == [0, 0, 0]
     assert topics.is_listed.tolist() == [True, True, False]
     segments = topics.segments
@@ -303,15 +301,15 @@ def test_segments_are_topics_of_their_bundle_that_pulsars_lists_lack(tmp_path: P
 def test_without_any_listing_of_topics_they_are_missing_with_the_reason(tmp_path: Path) -> None:
     files = [documents.file(surface) for surface in CLUSTER_SURFACES if surface != "topic_names"]
     gaps = [{"surface": "topic_names", "broker": None, "namespace": "t/a", "reason": "403"}]
-    root = written(tmp_path, {"files": files, "missing": gaps}, brokers=[broker("a:8080")])
-    assert cluster_state(root, SNAPSHOT).missing == {"topic_names": "topic_names: 403"}
+    snapshot = written(tmp_path, {"files": files, "missing": gaps}, brokers=[broker("a:8080")])
+    assert cluster_state(snapshot).missing == {"topic_names": "topic_names: 403"}
 
 
 def test_where_no_broker_listed_its_topics_their_traffic_is_missing(tmp_path: Path) -> None:
     files = [documents.file(surface) for surface in CLUSTER_SURFACES if surface != "topic_stats"]
     gaps = [{"surface": "topic_stats", "broker": "a:8080", "reason": "403"}]
-    root = written(tmp_path, {"files": files, "missing": gaps}, brokers=[broker("a:8080")])
-    assert cluster_state(root, SNAPSHOT).missing == {"topic_traffic": "topic_stats: 403"}
+    snapshot = written(tmp_path, {"files": files, "missing": gaps}, brokers=[broker("a:8080")])
+    assert cluster_state(snapshot).missing == {"topic_traffic": "topic_stats: 403"}
 
 
 def test_settings_are_the_leaders_with_the_dynamic_values_beside_them(tmp_path: Path) -> None:
@@ -320,7 +318,7 @@ def test_settings_are_the_leaders_with_the_dynamic_values_beside_them(tmp_path: 
         {"origin": "runtime", "broker": "b:8080", "key": "statsUpdateFrequencyInSecs", "value": "5"},
         {"origin": "dynamic", "broker": None, "key": "loadBalancerSheddingEnabled", "value": "false"},
     ]
-    assert settings_inputs(written(tmp_path, settings=rows), SNAPSHOT) == (
+    assert settings_inputs(written(tmp_path, settings=rows)) == (
         "4.0.8",
         {"statsUpdateFrequencyInSecs": "5"},
         {"loadBalancerSheddingEnabled": "false"},
@@ -329,7 +327,7 @@ def test_settings_are_the_leaders_with_the_dynamic_values_beside_them(tmp_path: 
 
 def test_another_brokers_settings_replace_a_silent_leaders(tmp_path: Path) -> None:
     rows = [{"origin": "runtime", "broker": "a:8080", "key": "statsUpdateFrequencyInSecs", "value": "60"}]
-    assert settings_inputs(written(tmp_path, settings=rows), SNAPSHOT)[1] == {"statsUpdateFrequencyInSecs": "60"}
+    assert settings_inputs(written(tmp_path, settings=rows))[1] == {"statsUpdateFrequencyInSecs": "60"}
 
 
 HALF_UPGRADED = {"pulsar_version": "4.0.8", "pulsar_versions": {"a:8080": "4.0.8", "b:8080": "5.0.1"}}
@@ -340,62 +338,62 @@ BY_RELEASE = [
 
 
 def test_while_brokers_are_upgraded_the_leader_decides_by_its_own_release(tmp_path: Path) -> None:
-    root = written(tmp_path, HALF_UPGRADED, settings=BY_RELEASE)
-    assert settings_inputs(root, SNAPSHOT)[:2] == ("5.0.1", {"maxUnloadPercentage": "0.5"})
+    snapshot = written(tmp_path, HALF_UPGRADED, settings=BY_RELEASE)
+    assert settings_inputs(snapshot)[:2] == ("5.0.1", {"maxUnloadPercentage": "0.5"})
 
 
 def test_what_an_upgrade_begins_with_is_the_configuration_of_the_oldest_release(tmp_path: Path) -> None:
-    root = written(tmp_path, HALF_UPGRADED, settings=BY_RELEASE)
-    assert settings_inputs_of_oldest(root, SNAPSHOT)[:2] == ("4.0.8", {"maxUnloadPercentage": "0.2"})
+    snapshot = written(tmp_path, HALF_UPGRADED, settings=BY_RELEASE)
+    assert settings_inputs_of_oldest(snapshot)[:2] == ("4.0.8", {"maxUnloadPercentage": "0.2"})
 
 
 def test_a_newer_brokers_configuration_does_not_count_for_the_oldest_release(tmp_path: Path) -> None:
-    root = written(tmp_path, HALF_UPGRADED, settings=BY_RELEASE[1:])
-    assert settings_inputs_of_oldest(root, SNAPSHOT)[:2] == ("4.0.8", {})
+    snapshot = written(tmp_path, HALF_UPGRADED, settings=BY_RELEASE[1:])
+    assert settings_inputs_of_oldest(snapshot)[:2] == ("4.0.8", {})
 
 
 @pytest.mark.parametrize("table", ["brokers", "topics", "settings"])
 def test_a_table_that_is_gone_or_cut_short_is_named_with_what_to_do(tmp_path: Path, table: str) -> None:
-    root = written(tmp_path, brokers=[broker("a:8080")])
-    file = Path(str(root.folder(f"tables/{table}", SNAPSHOT))) / "part-0.parquet"
+    snapshot = written(tmp_path, brokers=[broker("a:8080")])
+    file = Path(str(snapshot.folder(f"tables/{table}"))) / "part-0.parquet"
     says = rf"table {table} of snapshot {SNAPSHOT} is .* of another release \(.*\): remove .*/tables/\*/.* again"
     file.write_bytes(file.read_bytes()[:-8])
     for read in (read_table, readable_files):
         with pytest.raises(StorageError, match=says):
-            read(root, SNAPSHOT, table)
+            read(snapshot, table)
     shutil.rmtree(file.parent)
     for read in (read_table, readable_files):
         with pytest.raises(StorageError, match=says):
-            read(root, SNAPSHOT, table)
+            read(snapshot, table)
 
 
 @pytest.mark.parametrize("table", [table.name for table in TABLES])
 def test_a_table_without_one_of_its_columns_is_damaged_not_zero(tmp_path: Path, table: str) -> None:
-    root = written(tmp_path)
-    file = Path(str(root.folder(f"tables/{table}", SNAPSHOT))) / "part-0.parquet"
+    snapshot = written(tmp_path)
+    file = Path(str(snapshot.folder(f"tables/{table}"))) / "part-0.parquet"
     rows = pq.read_table(file)
     for column in set(rows.column_names) - ADDED_LATER:
         pq.write_table(rows.drop_columns(column), file)
         with pytest.raises(
             StorageError, match=rf"table {table} .* is .*damaged or of another release \(it has no column {column}\)"
         ):
-            read_table(root, SNAPSHOT, table)
+            read_table(snapshot, table)
 
 
 def test_what_tables_of_earlier_releases_lack_counts_as_zero(tmp_path: Path) -> None:
-    root = written(tmp_path, brokers=[broker("a:8080")], bundles=[bundle("t/n", 0, 8, averages_folded_samples=3)])
-    file = Path(str(root.folder("tables/bundles", SNAPSHOT))) / "part-0.parquet"
+    snapshot = written(tmp_path, brokers=[broker("a:8080")], bundles=[bundle("t/n", 0, 8, averages_folded_samples=3)])
+    file = Path(str(snapshot.folder("tables/bundles"))) / "part-0.parquet"
     pq.write_table(pq.read_table(file).drop_columns("averages_folded_samples"), file)
-    assert cluster_state(root, SNAPSHOT).bundles.folded_samples.tolist() == [0]
+    assert cluster_state(snapshot).bundles.folded_samples.tolist() == [0]
 
 
 @pytest.mark.parametrize("table", [table.name for table in TABLES])
 def test_a_column_of_another_type_is_damaged(tmp_path: Path, table: str) -> None:
-    root = written(tmp_path)
-    file = Path(str(root.folder(f"tables/{table}", SNAPSHOT))) / "part-0.parquet"
+    snapshot = written(tmp_path)
+    file = Path(str(snapshot.folder(f"tables/{table}"))) / "part-0.parquet"
     rows = pq.read_table(file)
     for place, field in enumerate(rows.schema):
         pq.write_table(rows.set_column(place, field.name, pa.nulls(len(rows), pa.float32())), file)
         for read in (read_table, readable_files):
             with pytest.raises(StorageError, match=rf"{file}: its column {field.name} is float, not "):
-                read(root, SNAPSHOT, table)
+                read(snapshot, table)

@@ -191,15 +191,15 @@ def test_what_hadoop_leaves_beside_the_files_is_none_of_them(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("answers", [pa.table({"strategy": [1]}), pa.table({"strategy": repeated(10_000)}), None])
 def test_answers_that_recommend_did_not_write_are_named(tmp_path: Path, answers: pa.Table | None) -> None:
-    root = Root(str(tmp_path), "test")
-    file = Path(str(root.folder("outcomes", SNAPSHOT))) / "ThresholdShedder.parquet"
+    snapshot = Root(str(tmp_path), "test").snapshot(SNAPSHOT)
+    file = Path(str(snapshot.folder("outcomes"))) / "ThresholdShedder.parquet"
     file.parent.mkdir(parents=True)
-    assert outcomes_of(root, SNAPSHOT, {"ThresholdShedder": ()}).num_rows == 0
+    assert outcomes_of(snapshot, {"ThresholdShedder": ()}).num_rows == 0
     pq.write_table(SCHEMA.empty_table(), file)
-    assert outcomes_of(root, SNAPSHOT, {"ThresholdShedder": ()}).schema.equals(SCHEMA)
+    assert outcomes_of(snapshot, {"ThresholdShedder": ()}).schema.equals(SCHEMA)
     if answers is None:
         file.write_bytes(b"rotten")
     else:
         pq.write_table(answers, file)
     with pytest.raises(StorageError, match=rf"the answers about snapshot {SNAPSHOT} are damaged .*{file}"):
-        outcomes_of(root, SNAPSHOT, {"ThresholdShedder": ()})
+        outcomes_of(snapshot, {"ThresholdShedder": ()})
