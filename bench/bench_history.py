@@ -45,14 +45,12 @@ def bundle_names(number: int) -> list[str]:
 def write_snapshots(root: Root, number: int, brokers: int, names: Sequence[str], days: int = 1) -> None:
     """Normalized and validated snapshots of these days, evenly spaced."""
     for place, columns in enumerate(_snapshots(number, brokers, names)):
-        snapshot = snapshot_id(FIRST + place * timedelta(days=days) / number)
-        write_file(root.snapshot(snapshot).folder("raw") / MANIFEST, documents.manifest(snapshot=snapshot).content())
-        write_file(root.snapshot(snapshot).folder("tables/result") / RESULT, documents.tables_result().content())
-        write_file(
-            root.snapshot(snapshot).folder("validation") / RESULT, documents.validation(snapshot=snapshot).content()
-        )
+        snapshot = root.snapshot(snapshot_id(FIRST + place * timedelta(days=days) / number))
+        write_file(snapshot.folder("raw") / MANIFEST, documents.manifest(snapshot=snapshot.id).content())
+        write_file(snapshot.folder("tables/result") / RESULT, documents.tables_result().content())
+        write_file(snapshot.folder("validation") / RESULT, documents.validation(snapshot=snapshot.id).content())
         for table in TABLES:
-            path = Path(str(root.snapshot(snapshot).folder(f"tables/{table.name}"))) / "part-0.parquet"
+            path = Path(str(snapshot.folder(f"tables/{table.name}"))) / "part-0.parquet"
             path.parent.mkdir(parents=True)
             given = columns.get(table.name, {})
             rows = len(next(iter(given.values()), ()))

@@ -47,16 +47,15 @@ def write_root(folder: Path) -> None:
     """The three clusters: two snapshots each, the newer one processed, its plan in the ledger."""
     for name in CLUSTERS:
         root = Root(str(folder), name)
-        for snapshot in (OLD, NEW):
-            write_file(
-                root.snapshot(snapshot).folder("raw") / MANIFEST, documents.manifest(snapshot=snapshot).content()
-            )
-        write_file(root.snapshot(NEW).folder("validation") / RESULT, documents.validation().content())
+        older, newer = root.snapshot(OLD), root.snapshot(NEW)
+        for snapshot in (older, newer):
+            write_file(snapshot.folder("raw") / MANIFEST, documents.manifest(snapshot=snapshot.id).content())
+        write_file(newer.folder("validation") / RESULT, documents.validation().content())
         plan = make_plan([unload_step()]).model_copy(update={"cluster": name, "snapshot": NEW})
         written = write_plan(root, plan)
         advice = documents.recommendation(plan=written.file, digest=written.digest, sentence="Move one bundle.")
-        write_file(root.snapshot(NEW).folder("plans") / "recommendation.json", advice.content())
-        report = root.snapshot(NEW).folder("reports") / "report.html"
+        write_file(newer.folder("plans") / "recommendation.json", advice.content())
+        report = newer.folder("reports") / "report.html"
         report.parent.mkdir(parents=True)
         report.write_text("<html></html>")
         with closing(open_ledger(root.ledger_url)) as ledger:

@@ -190,11 +190,9 @@ def _of_this_cycle(verdict: Verdict) -> Verdict:
 
 
 def _verdict(recording: Recording, cycle: Cycle, root: Root, history: int) -> Verdict:
-    state, settings = (
-        state_of(root.snapshot(cycle.before)),
-        resolve_settings(*settings_inputs(root.snapshot(cycle.before))),
-    )
-    earlier = [state_of(one) for one in islice(comparable_before(root.snapshot(cycle.before)), history)]
+    before = root.snapshot(cycle.before)
+    state, settings = state_of(before), resolve_settings(*settings_inputs(before))
+    earlier = [state_of(one) for one in islice(comparable_before(before), history)]
     situation = Situation.of_fit(state, settings, earlier[::-1])
     request = Request(*situation.configured, splits=False, view="published", history=history)
     ((_, proposal),) = propose(request, situation)

@@ -57,10 +57,8 @@ class FoldedDays:
             except AdvisorError as error:
                 _log.warning("snapshot %s can't be read, so it is kept: %s", id, error)
                 return False
-        return (folded.manifest_sha256, folded.validation_sha256) == (
-            result_sha256(snapshot, "capture"),
-            result_sha256(snapshot, "validate"),
-        )
+        now = result_sha256(snapshot, "capture"), result_sha256(snapshot, "validate")
+        return (folded.manifest_sha256, folded.validation_sha256) == now
 
     def damaged(self, snapshots: Collection[str]) -> set[str]:
         """The snapshots whose day isn't as it was written: only their tables allow the day to be folded again."""

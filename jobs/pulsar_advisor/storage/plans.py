@@ -90,8 +90,7 @@ def read_plan(path: str) -> Plan:
 
 def plan_files(root: Root) -> Iterator[UPath]:
     """The plan files of a cluster, newest snapshot first, sorted by name within each."""
-    folder = root.snapshot("*").folder(PLANS)
-    files = [path for path in folder.parent.glob(f"{folder.name}/*.json") if _PLAN_FILE.fullmatch(path.name)]
+    files = [path for path in root.of_cluster(PLANS).glob("snapshot=*/*.json") if _PLAN_FILE.fullmatch(path.name)]
     yield from sorted(sorted(files, key=lambda path: path.name), key=lambda path: path.parent.name, reverse=True)
 
 

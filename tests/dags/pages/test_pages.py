@@ -466,10 +466,8 @@ def test_a_report_has_no_part_in_airflows_origin(server: LogIn, root: Root) -> N
 def test_what_is_no_file_of_the_root_is_not_shown_as_a_report(
     server: LogIn, root: Root, tmp_path: Path, kind: str
 ) -> None:
-    report, secret = (
-        Path(str(root.snapshot(SNAPSHOT).folder("reports") / "report.html")),
-        tmp_path / "elsewhere" / "report.html",
-    )
+    report = Path(str(root.snapshot(SNAPSHOT).folder("reports") / "report.html"))
+    secret = tmp_path / "elsewhere" / "report.html"
     secret.parent.mkdir()
     secret.write_text("of the web server")
     report.unlink()

@@ -67,10 +67,10 @@ def test_a_list_of_snapshots_says_by_its_exit_code_if_asked_whether_one_that_you
 ) -> None:
     root.path.mkdir(parents=True, exist_ok=True)
     if age_min is not None:
-        taken = snapshot_id(datetime.now(UTC) - timedelta(minutes=age_min))
-        write_file(root.snapshot(taken).folder("raw") / MANIFEST, documents.manifest().content())
-        write_file(root.snapshot(taken).folder("validation") / RESULT, documents.validation(success=is_fit).content())
-        write_file(root.snapshot(taken).folder("plans") / "recommendation.json", documents.recommendation().content())
+        taken = root.snapshot(snapshot_id(datetime.now(UTC) - timedelta(minutes=age_min)))
+        write_file(taken.folder("raw") / MANIFEST, documents.manifest().content())
+        write_file(taken.folder("validation") / RESULT, documents.validation(success=is_fit).content())
+        write_file(taken.folder("plans") / "recommendation.json", documents.recommendation().content())
     words = ["snapshots", "list", "--root", root.url, "--cluster", root.cluster]
     assert exit_code(words) == 0
     capsys.readouterr()

@@ -566,9 +566,8 @@ def test_a_day_of_a_newer_release_is_left_as_it_is(tmp_path: Path) -> None:
 def test_days_before_today_are_folded_although_one_of_them_can_not_be(tmp_path: Path) -> None:
     for day in ("20261118", "20261119", "20261120", DAY):
         root = snapshot_of_one_bundle(tmp_path, f"{day}T080000Z")
-    for file in (
-        root.snapshot("20261118T080000Z").folder("tables/bundles").iterdir()
-    ):  # what follows it can't be compared
+    broken = root.snapshot("20261118T080000Z").folder("tables/bundles")
+    for file in broken.iterdir():  # what follows it can't be compared
         file.write_bytes(b"rotten")
     with pytest.raises(StorageError):
         fold_until(root, DAY)

@@ -137,10 +137,8 @@ def test_a_file_that_holds_another_plan_is_refused(root: Root) -> None:
 @pytest.mark.parametrize("of", [{"cluster": "other"}, {"snapshot": "20260101T000000Z"}])
 def test_a_plan_of_another_cluster_or_snapshot_is_none_of_this_ones(root: Root, of: dict[str, str]) -> None:
     plan = make_plan([unload_step()], **of)
-    theirs = (
-        Root(root.url, plan.cluster).snapshot(plan.snapshot).folder(PLANS)
-        / write_plan(Root(root.url, plan.cluster), plan).file
-    )
+    other = Root(root.url, plan.cluster)
+    theirs = other.snapshot(plan.snapshot).folder(PLANS) / write_plan(other, plan).file
     ours = root.snapshot(make_plan([]).snapshot).folder(PLANS) / theirs.name
     ours.parent.mkdir(parents=True, exist_ok=True)
     ours.write_bytes(theirs.read_bytes())
