@@ -68,13 +68,13 @@ def cluster(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> RestartedCluster
 
     @contextmanager
     def reached(plan: Plan, *given: Any) -> Iterator[Roll]:
-        _root, ledger, _options, policy, turn, progress, interruption = given
+        root, ledger, _options, policy, turn, progress, interruption = given
         cluster.time.ms = max(cluster.time.ms, time.time_ns() // 1_000_000 + 60_000)
 
         def plan_anew(goal: Goal) -> tuple[Plan, None]:
             cluster.time.pass_s(1)
             anew = roll_plan(cluster, goal.brokers)
-            turn(anew.snapshot, goal)
+            turn(root.snapshot(anew.snapshot), goal)
             return anew, None
 
         changes = {"plan_anew": plan_anew, "policy": policy, "progress": progress, "interruption": interruption}

@@ -130,7 +130,7 @@ def test_a_release_in_the_form_is_previewed_before_the_report(
 ) -> None:
     from unit.recommendation.test_upgrade import preview
 
-    def previewed(_root: object, _snapshot: str, request: UpgradeRequest) -> UpgradePreview:
+    def previewed(_snapshot: object, request: UpgradeRequest) -> UpgradePreview:
         stages.calls.append(f"upgrade to {request.to}")
         return preview()
 

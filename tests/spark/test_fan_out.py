@@ -55,5 +55,5 @@ def test_executors_read_the_cluster_state_themselves(partitioned: SparkSession, 
         state = cluster_state(Root(payload["root"], "test").snapshot(payload["snapshot"]), payload["view"])
         return state.brokers.ids[int(state.brokers.usage[:, 0].argmax())]
 
-    tasks = {view: {"root": str(tmp_path), "snapshot": snapshot, "view": view} for view in ("fresh", "published")}
+    tasks = {view: {"root": str(tmp_path), "snapshot": snapshot.id, "view": view} for view in ("fresh", "published")}
     assert fan_out(partitioned, tasks, busiest) == dict.fromkeys(tasks, "broker-1.pulsar.test:8080")

@@ -137,8 +137,8 @@ def test_files_of_options_are_in_the_home_that_no_shell_expands(
     asked = list[str]()
 
     def written(*given: str) -> tuple[SimpleNamespace, str]:
-        asked.append(given[3])
-        return page_of(), given[3]
+        asked.append(given[2])
+        return page_of(), given[2]
 
     write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     monkeypatch.setattr("pulsar_advisor.stages.report.run", written)
