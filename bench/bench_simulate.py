@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 import time
 
-from bench_engine import SETTINGS, cluster
+from bench_engine import RESOLVED, cluster
 
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate
@@ -22,7 +23,7 @@ FILE = RESULTS / "simulations.tsv"
 
 def main(brokers: int = 100, bundles: int = 10_000, cycles: int = 10, only: str = "") -> None:
     """Print the table; with `only`, of this shedder with the first placement strategy."""
-    state = cluster(brokers, bundles)
+    situation = Situation.of_fit(cluster(brokers, bundles), RESOLVED)
     placements = PLACEMENTS[:1] if only else PLACEMENTS
     print(f"{brokers:,} brokers × {bundles:,} bundles, {cycles} cycles: CPU s (unloads)")
     total_s = 0.0
@@ -32,7 +33,7 @@ def main(brokers: int = 100, bundles: int = 10_000, cycles: int = 10, only: str 
         figures = []
         for placement in placements:
             start_s = time.process_time()
-            simulation = simulate(entry.name, placement.name, state, SETTINGS, cycles=cycles)
+            simulation = simulate(entry.name, placement.name, situation, cycles=cycles)
             score = simulation_score(simulation, cycle_scores(simulation))
             took_s = time.process_time() - start_s
             total_s += took_s

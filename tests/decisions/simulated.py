@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from decisions.recording import Cycle, Recording
-from decisions.replay import HISTORY, NEAR_RATIO, recordings, settings_of, state_of
-from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from decisions.replay import HISTORY, NEAR_RATIO, recordings, state_of
+from pulsar_advisor.model.cluster.cluster_state import Floats
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.load.resource_usage import usage_ratios
-from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.session import spark_session
+from pulsar_advisor.tables.settings_inputs import settings_inputs
 from results import RESULTS, record, today
 
 if TYPE_CHECKING:
@@ -155,21 +156,22 @@ def simulated(recording: Recording, spark: SparkSession, folder: Path) -> Compar
         if not cycle.unloads:
             continue
         recorded = until_the_load_changes(recording, start)
-        state, settings = state_of(root.snapshot(cycle.before)), settings_of(root.snapshot(cycle.before))
-        earlier = [state_of(one) for one in islice(comparable_before(root.snapshot(cycle.before)), HISTORY)][::-1]
-        own = configured_of(state.load_manager, settings)
+        snapshot = root.snapshot(cycle.before)
+        earlier = [state_of(one) for one in islice(comparable_before(snapshot), HISTORY)][::-1]
+        settings = resolve_settings(*settings_inputs(snapshot))
+        situation = Situation.of_fit(state_of(snapshot), settings, earlier)
         last = 1 + round((recorded[-1].at_ms - recorded[0].at_ms) / MINUTE_MS)
-        futures = [simulate(*own, state, settings, cycles=last, seed=seed, earlier=earlier) for seed in range(SEEDS)]
-        compare(found, recorded, futures, [_published(root, state, settings, one.before) for one in recorded])
+        futures = [simulate(*situation.configured, situation, cycles=last, seed=seed) for seed in range(SEEDS)]
+        compare(found, recorded, futures, [_published(root, situation, one.before) for one in recorded])
     return found
 
 
-def _published(root: Root, first: ClusterState, settings: LoadBalancerSettings, snapshot: str) -> Floats | None:
+def _published(root: Root, first: Situation, snapshot: str) -> Floats | None:
     """The usage ratios in a later snapshot, of the same brokers."""
     state = state_of(root.snapshot(snapshot))
-    if state.brokers.ids != first.brokers.ids:
+    if state.brokers.ids != first.fit.brokers.ids:
         return None
-    return usage_ratios(state.brokers, settings)
+    return usage_ratios(state.brokers, first.settings.values)
 
 
 def table(found: Iterable[Comparison]) -> str:

@@ -182,7 +182,7 @@ class Asked:
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """The effects that `lint` shows beside its proposals."""
-        return trials([one.change for one in self.lint], self.fit, self.resolve, self.earlier)
+        return trials([one.change for one in self.lint], self.situation, self.resolve)
 
     @property
     def proposals(self) -> Sequence[FindingWithEffect]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -15,6 +15,7 @@ from pulsar_advisor.model.load.base_load import BaseLoad, base_load, with_usage_
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 from pulsar_advisor.planning.proposals.fitness import fit_part
+from pulsar_advisor.planning.requests.what_if import with_what_if
 from pulsar_advisor.planning.usage.ailments import Ailment, ailments
 from pulsar_advisor.planning.usage.hot_topics import HotTopic, hot_topics
 from pulsar_advisor.planning.usage.lower_bound import LowestUsage, lowest_usage
@@ -43,6 +44,17 @@ class Situation:
     def of_fit(cls, fit: ClusterState, settings: ResolvedSettings, earlier: Sequence[ClusterState] = ()) -> Self:
         """The situation of a state without unfit parts."""
         return cls(fit, settings, earlier, fit)
+
+    def under(self, settings: ResolvedSettings, keys: Collection[str]) -> Self:
+        """The situation had brokers run with these settings, which differ in `keys`.
+
+        Raises `DataNotFit` if the reports don't contain enough.
+        """
+        if not keys:
+            return self
+        own, values = self.settings.values, settings.values
+        fit, *earlier = (with_what_if(moment, own, values, keys) for moment in (self.fit, *self.earlier))
+        return self.of_fit(fit, settings, earlier)
 
     @cached_property
     def base(self) -> BaseLoad:

@@ -52,7 +52,7 @@ class LeftAlone:
             own = left_alone(situation, seed)
         except AdvisorError as error:
             own = error
-        tried = trials(changes, situation.fit, resolve, situation.earlier, seed, own)
+        tried = trials(changes, situation, resolve, seed, own)
         return cls(situation, own, tried, published, set_aside_by, seed)
 
     def foresight(self, plan: Plan | None) -> Foresight:

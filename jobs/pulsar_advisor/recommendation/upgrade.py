@@ -12,13 +12,12 @@ from pulsar_advisor.model.bounds import CYCLES, DEFAULT_CYCLES, SEED, SEEDS
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.defaults import newer_than_known
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
-from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 from pulsar_advisor.planning.requests.what_if import with_what_if
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.rolling_restart import rolling_restart
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate
@@ -65,16 +64,16 @@ def upgrade_preview(
 ) -> UpgradePreview:
     """The preview for the fit part of a snapshot; `earlier`: those before it, oldest first."""
 
-    def balancer(release: str, settings: LoadBalancerSettings, restarts: bool = True) -> Balancer:
+    def balancer(release: str, settings: ResolvedSettings, restarts: bool = True) -> Balancer:
         seen, *before = (_under(release, moment, upgrade, settings) for moment in (state, *earlier))
-        own = configured_of(state.load_manager, settings)
+        situation = Situation.of_fit(seen, settings, before)
         return Balancer(
             release=release,
-            shedder=own.shedder,
-            placement=own.placement,
-            scores=tuple(_scores(own, seen, settings, before, request, restarted=False)),
-            after_restart=tuple(_scores(own, seen, settings, before, request, restarted=True)) if restarts else (),
-            switched_off_by=shedding_switched_off_by(settings),
+            shedder=situation.configured.shedder,
+            placement=situation.configured.placement,
+            scores=tuple(_scores(situation, request, restarted=False)),
+            after_restart=tuple(_scores(situation, request, restarted=True)) if restarts else (),
+            switched_off_by=shedding_switched_off_by(settings.values),
         )
 
     seeds = request.seeds_for(len(state.bundles))
@@ -92,9 +91,9 @@ def upgrade_preview(
         settings=upgrade.settings,
         configuration_known=configuration_known,
         pins=upgrade.pins,
-        before=balancer(before, upgrade.before.values),
-        after=balancer(request.to, upgrade.after.values),
-        pinned=balancer(request.to, upgrade.pinned.values, restarts=False) if upgrade.pins else None,
+        before=balancer(before, upgrade.before),
+        after=balancer(request.to, upgrade.after),
+        pinned=balancer(request.to, upgrade.pinned, restarts=False) if upgrade.pins else None,
         findings=tuple(findings),
         notes=(
             *_mixed_releases(state),
@@ -139,33 +138,25 @@ def _unveiled(before: str, to: str, upgrade: SettingsUpgrade) -> Iterator[str]:
         )
 
 
-def _under(release: str, state: ClusterState, upgrade: SettingsUpgrade, settings: LoadBalancerSettings) -> ClusterState:
+def _under(release: str, state: ClusterState, upgrade: SettingsUpgrade, settings: ResolvedSettings) -> ClusterState:
     """What brokers of a release, all upgraded, would have reported with these settings."""
-    if settings is upgrade.before.values:
+    if settings is upgrade.before:
         return state
     brokers = replace(state.brokers, versions=(release,) * len(state.brokers))
     state = replace(state, pulsar_version=release, brokers=brokers)
-    changed = [one.key for one in upgrade.settings if one.changes] if settings is upgrade.after.values else ()
-    return with_what_if(state, upgrade.before.values, settings, changed)
+    changed = [one.key for one in upgrade.settings if one.changes] if settings is upgrade.after else ()
+    return with_what_if(state, upgrade.before.values, settings.values, changed)
 
 
 def _scores(
-    own: Configured,
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    earlier: Sequence[ClusterState],
-    request: UpgradeRequest,
-    *,
-    restarted: bool,
+    situation: Situation, request: UpgradeRequest, *, restarted: bool
 ) -> Iterator[SimulatedScore | NotSimulated]:
     """How a cluster with its own balancer ends, by seed: from the snapshot on, or once its brokers were restarted."""
-    shedder, placement = own
-    for seed in request.seeds_for(len(state.bundles)):
+    shedder, placement = own = situation.configured
+    for seed in request.seeds_for(len(situation.fit.bundles)):
         try:
-            after = rolling_restart(placement, state, settings, seed=seed, earlier=earlier) if restarted else None
-            found = simulate(
-                *own, state, settings, cycles=request.cycles, seed=seed, earlier=earlier, after=after, both_ends=True
-            )
+            after = rolling_restart(placement, situation, seed=seed) if restarted else None
+            found = simulate(*own, situation, cycles=request.cycles, seed=seed, after=after, both_ends=True)
         except AdvisorError as error:
             yield NotSimulated(shedder=shedder, placement=placement, what_if="", seed=seed, error=str(error))
             continue

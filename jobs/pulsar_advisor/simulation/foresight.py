@@ -50,10 +50,7 @@ class Undone(Ending):
 
 def left_alone(situation: Situation, seed: int, after: CarriedOut | None = None) -> Simulation:
     """The cluster under its own strategies, at both ends of the base load too. Raises `AdvisorError` as `simulate`."""
-    state, settings, earlier = situation.fit, situation.settings.values, situation.earlier
-    return simulate(
-        *situation.configured, state, settings, cycles=CYCLES, seed=seed, earlier=earlier, after=after, both_ends=True
-    )
+    return simulate(*situation.configured, situation, cycles=CYCLES, seed=seed, after=after, both_ends=True)
 
 
 def after_plan(situation: Situation, plan: Plan) -> Undone | None:

@@ -15,13 +15,12 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Indices
 from pulsar_advisor.model.cluster.namespaces import is_never_shed
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement import round_robin_broker_selector
 from pulsar_advisor.placement.filters import PlacementFacts, placement_facts
 from pulsar_advisor.planning.proposals.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.planning.proposals.views import observed
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import Unloads
 from pulsar_advisor.simulation.moment import Moment
@@ -29,18 +28,12 @@ from pulsar_advisor.simulation.simulate import CarriedOut
 from pulsar_advisor.splitting.division import divided
 
 
-def rolling_restart(
-    placement: str,
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    *,
-    seed: int = 0,
-    earlier: Sequence[ClusterState] = (),
-) -> CarriedOut:
+def rolling_restart(placement: str, situation: Situation, *, seed: int = 0) -> CarriedOut:
     """Where each bundle is once every active broker was restarted, in the order of their ids, the leader last."""
+    state, settings = situation.fit, situation.settings.values
     turns = sorted(np.flatnonzero(state.brokers.available).tolist(), key=lambda row: (row == state.leader, row))
     intervals = Intervals.of(settings)
-    now = Moment.of(state, base_load(state, earlier).likely, settings, intervals, seed)
+    now = Moment.of(state, situation.base.likely, settings, intervals, seed)
     facts = placement_facts(state, settings)
     memories = _Memories(placements.load(placement).Memory(), round_robin_broker_selector.Memory())
     stays_away = np.array([is_never_shed(name, settings) for name in state.namespaces.names], dtype=np.bool_)

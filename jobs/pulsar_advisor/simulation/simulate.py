@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final, Literal
@@ -12,12 +12,12 @@ import numpy as np
 from pulsar_advisor.model.bounds import DEFAULT_CYCLES
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, Indices
 from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, LoadBalancerSettings
-from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.model.strategy.memory import MOST_CYCLES, SplitMemory
 from pulsar_advisor.placement.filters import placement_facts
 from pulsar_advisor.planning.plans.deciding import require_inputs
 from pulsar_advisor.planning.proposals.replay import replay
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import NO_UNLOADS, Leader, Memories, Unloads
@@ -92,38 +92,38 @@ class Simulation:
 def simulate(
     shedder: str,
     placement: str,
-    state: ClusterState,
-    settings: LoadBalancerSettings,
+    situation: Situation,
     *,
     cycles: int = DEFAULT_CYCLES,
     load: Load = AS_IN_THE_SNAPSHOT,
     seed: int = 0,
-    earlier: Sequence[ClusterState] = (),
     after: CarriedOut | None = None,
     sheds: bool = True,
     both_ends: bool = False,
 ) -> Simulation:
-    """Let a cluster evolve from a snapshot until nothing happens any more, a state repeats, or `cycles` have passed.
+    """Let the fit part of a cluster evolve from a snapshot until nothing happens any more, a state repeats, or `cycles`
+    have passed.
 
     Where by then only grace periods have to run out, at most as many cycles more are waited for; those count if nothing
     happens in them.
 
     The first cycle is at the moment of the snapshot. The shedder's switches are taken as on: whether Pulsar itself
     would act is another question, asked by `sheds`; bundles are split if `loadBalancerAutoBundleSplitEnabled` is on.
-    `earlier` are the states before it, oldest first, for the shedder's memory and the brokers' base load. `after` is
-    what someone else carries out first: the leader sees it in reports only, so no grace period protects these bundles.
+    `after` is what someone else carries out first: the leader sees it in reports only, so no grace period protects
+    these bundles.
 
     How much CPU usage moves with a bundle is known only as a range. With `both_ends` the cluster evolves at each end of
     it as well: the leader sees other figures there, and may decide otherwise.
 
     Raises `AdvisorError` if a strategy can't judge the cluster.
     """
+    state, settings, base = situation.fit, situation.settings.values, situation.base
     require_inputs(shedder, placement, state)
-    base, intervals, facts = base_load(state, earlier), Intervals.of(settings), placement_facts(state, settings)
+    intervals, facts = Intervals.of(settings), placement_facts(state, settings)
     if after is not None and after.division.splits:
         facts = placement_facts(after.division.state, settings)
     leader = Leader(shedder, placement, facts, seed)
-    memories = leader.first_memories(replay(shedders.load(shedder), earlier, state, settings))
+    memories = leader.first_memories(replay(shedders.load(shedder), situation.earlier, state, settings))
 
     def evolved(base_cpu: Floats) -> Simulation:
         now = Moment.of(state, base_cpu, settings, intervals, seed)

@@ -6,16 +6,16 @@ whatever is drawn: in a single draw, a change that improves nothing on average o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Self
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.plans.own_balancer import SHEDDING_SWITCH, shedding_switched_off_by
-from pulsar_advisor.planning.proposals.configured import configured_of
-from pulsar_advisor.planning.requests.what_if import Resolve, with_what_if
+from pulsar_advisor.planning.requests.what_if import Resolve
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.foresight import CYCLES
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation, simulate
@@ -102,9 +102,8 @@ def _maxima(score: Ending) -> tuple[float, ...]:
 
 def trials(
     changes: Iterable[Mapping[str, str]],
-    state: ClusterState,
+    situation: Situation,
     resolve: Resolve,
-    earlier: Sequence[ClusterState] = (),
     seed: int = 0,
     alone: Simulation | AdvisorError | None = None,
 ) -> tuple[Trial, ...]:
@@ -112,35 +111,31 @@ def trials(
 
     The seeds count from `seed`. Of a change that isn't better with each of them, the trial is of the first such seed.
 
-    `alone`: what `left_alone` found of the same state, settings and seed, if that was asked.
+    `alone`: what `left_alone` found of the same situation and seed, if that was asked.
     """
     different = list({tuple(sorted(change.items())): change for change in changes if change}.values())
-    affordable = max(_BUNDLES_TRIED // max(len(state.bundles), 1), 1)
+    affordable = max(_BUNDLES_TRIED // max(len(situation.fit.bundles), 1), 1)
     tried = different[: min(MOST_TRIED, affordable)]
     seeds = range(seed, seed + min(_DRAWS, affordable // max(len(tried), 1)))
-    own = resolve({}).values
+    own = situation.settings
     simulated: dict[tuple[frozenset[tuple[str, str]], bool, int], Ending | AdvisorError] = {}
     if alone is not None:
         simulated[frozenset(), True, seed] = alone if isinstance(alone, AdvisorError) else _ending(alone)
 
-    def ends(
-        change: Mapping[str, str], settings: LoadBalancerSettings, sheds: bool, drawn: int
-    ) -> Ending | AdvisorError:
+    def ends(change: Mapping[str, str], settings: ResolvedSettings, sheds: bool, drawn: int) -> Ending | AdvisorError:
         # The switch itself is taken as on.
         key = frozenset(item for item in change.items() if item[0] != SHEDDING_SWITCH), sheds, drawn
         if key not in simulated:
             try:
-                seen, *seen_earlier = (with_what_if(moment, own, settings, change) for moment in (state, *earlier))
+                seen = situation.under(settings, change)
                 simulated[key] = _ending(
                     simulate(
-                        *configured_of(state.load_manager, settings),
+                        *seen.configured,
                         seen,
-                        settings,
                         cycles=CYCLES,
                         seed=drawn,
-                        earlier=seen_earlier,
                         sheds=sheds,
-                        both_ends=_at_both_ends(state),
+                        both_ends=_at_both_ends(seen.fit),
                     )
                 )
             except AdvisorError as error:
@@ -155,12 +150,12 @@ def trials(
 
     def trial_of(change: Mapping[str, str], drawn: int) -> Trial:
         try:
-            settings = resolve(change).values
+            settings = resolve(change)
         except AdvisorError as error:
             return Trial.failed(change, error)
-        off = shedding_switched_off_by(settings)
+        off = shedding_switched_off_by(settings.values)
         # A change that switches shedding on is compared with nothing, any other one with the same balancer.
-        sheds = len(off) == len(shedding_switched_off_by(own))
+        sheds = len(off) == len(shedding_switched_off_by(own.values))
         before, score = ends({}, own, sheds, drawn), ends(change, settings, True, drawn)
         if isinstance(score, AdvisorError):
             return Trial.failed(change, score, off)

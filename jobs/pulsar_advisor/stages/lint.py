@@ -6,7 +6,7 @@ import logging
 
 from pulsar_advisor.lint.judge import FindingWithEffect, judge, proposals
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
-from pulsar_advisor.planning.proposals.fitness import fit_part
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.trials import trials
 from pulsar_advisor.storage.results import validation_if_any
 from pulsar_advisor.storage.root import Snapshot
@@ -38,8 +38,7 @@ def run(snapshot: Snapshot) -> tuple[tuple[FindingWithEffect, ...], str]:
     changes = [] if covered.why else [finding.change for finding in findings if finding.change]
     tried = trials(
         changes,
-        fit_part(state),
+        Situation.of(state, case.resolved, earlier_states(snapshot, state.view, None, {}, settings) if changes else ()),
         lambda what_if: resolve_settings(*inputs, what_if),
-        earlier_states(snapshot, state.view, None, {}, settings) if changes else (),
     )
     return proposals(findings, tried), covered.why

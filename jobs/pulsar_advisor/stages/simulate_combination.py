@@ -8,7 +8,7 @@ from typing import Final, TypedDict
 
 from pulsar_advisor.model.cluster.cluster_state import WantedView
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import simulate
 from pulsar_advisor.storage.root import Root, Snapshot
@@ -64,21 +64,20 @@ def _simulated(snapshot: Snapshot, task: SimulationTask) -> Rows:
         "seed": task["seed"],
     }
     try:
-        settings = settings_of(snapshot, what_if).values
-        state = judged_state(snapshot, task["view"], what_if, settings, task["validation_sha256"])
-        earlier = earlier_states(snapshot, state.view, task["history"], what_if, settings)
+        settings = settings_of(snapshot, what_if)
+        state = judged_state(snapshot, task["view"], what_if, settings.values, task["validation_sha256"])
+        earlier = earlier_states(snapshot, state.view, task["history"], what_if, settings.values)
+        situation = Situation.of_fit(state, settings, earlier)
         before = states_at(map(snapshot.root.snapshot, task["replayed"]), state.view, what_if)
-        is_own = (shedder, placement) == configured_of(state.load_manager, settings)
         simulation = simulate(
             shedder,
             placement,
-            state,
-            settings,
+            situation,
             cycles=task["cycles"],
             load=Load(task["scale"], task["noise"], replayed(state, before)),
             seed=task["seed"],
-            earlier=earlier,
-            both_ends=is_own or task["tasks"] * len(state.bundles) <= _BUNDLES_AT_BOTH_ENDS,
+            both_ends=(shedder, placement) == situation.configured
+            or task["tasks"] * len(state.bundles) <= _BUNDLES_AT_BOTH_ENDS,
         )
     except AdvisorError as error:
         return not_simulated(str(error), key)

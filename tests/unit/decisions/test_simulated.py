@@ -10,7 +10,7 @@ import numpy as np
 from decisions.recording import Cycle, Recording, Unload
 from decisions.simulated import MINUTE_MS, Comparison, Tally, compare, until_the_load_changes
 from pulsar_advisor.simulation.simulate import Simulation, simulate
-from unit.simulation.clusters import cluster, settings
+from unit.simulation.clusters import cluster, situation
 
 OWN = ("ThresholdShedder", "LeastLongTermMessageRate")
 USAGE = {"a": [11.4] * 5, "b": [16.4, 15.9, 7.0, 7.0, 7.0, 7.0, 6.3], "c": [10.0] * 4}
@@ -18,7 +18,7 @@ USAGE = {"a": [11.4] * 5, "b": [16.4, 15.9, 7.0, 7.0, 7.0, 7.0, 6.3], "c": [10.0
 
 
 def overshoot() -> Simulation:
-    return simulate(*OWN, cluster(USAGE, in_one_namespace=True), settings(), cycles=2)
+    return simulate(*OWN, situation(cluster(USAGE, in_one_namespace=True)), cycles=2)
 
 
 def as_recorded(simulation: Simulation, minutes: Sequence[float]) -> list[Cycle]:
@@ -66,7 +66,7 @@ def test_what_the_brokers_left_alone_is_counted() -> None:
 def test_destinations_that_any_seed_draws_are_candidates() -> None:
     usage = {name: [10.0] * 4 for name in "abcd"} | {"e": [23.0] * 3, "f": [14.0] * 5}
     drawn = [
-        simulate("ThresholdShedder", "LeastResourceUsageWithWeight", cluster(usage), settings(), cycles=1, seed=seed)
+        simulate("ThresholdShedder", "LeastResourceUsageWithWeight", situation(cluster(usage)), cycles=1, seed=seed)
         for seed in range(5)
     ]
     one, other = next(

@@ -11,10 +11,11 @@ from pulsar_advisor.documents.simulation import SimulatedScore
 from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.model.bounds import DEFAULT_CYCLES
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
-from pulsar_advisor.model.configuration.settings import SETTING_KEYS, LoadBalancerSettings, text_of
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS, text_of
 from pulsar_advisor.model.configuration.upgrade import settings_upgrade
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest, upgrade_preview
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate
@@ -39,8 +40,10 @@ def endings(found: tuple[object, ...]) -> list[Ending]:
     return [Ending(**{name: getattr(score, name) for name in Ending.__dataclass_fields__}) for score in found]
 
 
-def simulated(shedder: str, placement: str, state: ClusterState, settings: LoadBalancerSettings, seed: int) -> Ending:
-    found = simulate(shedder, placement, state, settings, cycles=DEFAULT_CYCLES, seed=seed, both_ends=True)
+def simulated(shedder: str, placement: str, state: ClusterState, settings: ResolvedSettings, seed: int) -> Ending:
+    found = simulate(
+        shedder, placement, Situation.of_fit(state, settings), cycles=DEFAULT_CYCLES, seed=seed, both_ends=True
+    )
     return simulation_score(found, cycle_scores(found))
 
 
@@ -61,7 +64,7 @@ SIZES = [
 @pytest.mark.slow
 @pytest.mark.parametrize("state", SIZES)
 def test_before_is_what_simulate_says(state: ClusterState) -> None:
-    settings = resolve_settings("4.0.8", EVERY_LOAD_COUNTS).values
+    settings = resolve_settings("4.0.8", EVERY_LOAD_COUNTS)
     strategies = ("ThresholdShedder", "LeastLongTermMessageRate")
     expected = [simulated(*strategies, state, settings, seed) for seed in (5, 6)]
     before = preview(state).before
@@ -74,7 +77,7 @@ def test_before_is_what_simulate_says(state: ClusterState) -> None:
 def test_after_is_what_a_cluster_does_that_has_the_values_of_5_0_set(state: ClusterState) -> None:
     set_values = resolve_settings("5.0.1").values.model_dump(mode="json", by_alias=True)
     runtime = {key: text_of(set_values[key]) for key in SETTING_KEYS} | EVERY_LOAD_COUNTS
-    settings = resolve_settings("5.0.1", runtime).values
+    settings = resolve_settings("5.0.1", runtime)
     upgraded = replace(state, pulsar_version="5.0.1")
     expected = [simulated("AvgShedder", "AvgShedder", upgraded, settings, seed) for seed in (5, 6)]
     assert endings(preview(state).after.scores) == expected

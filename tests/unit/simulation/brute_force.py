@@ -13,7 +13,8 @@ from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.reports import Reports
 from states import BrokerRow, BundleRow, cluster_state
 
-SETTINGS = resolve_settings("4.0.8").values
+RESOLVED = resolve_settings("4.0.8")
+SETTINGS = RESOLVED.values
 INTERVALS = Intervals.of(SETTINGS)
 MINUTE_MS = 60_000
 COMPARISON_MS = 5_000

@@ -8,6 +8,7 @@ from typing import Any
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from states import BrokerRow, BundleRow, cluster_state
 
@@ -21,11 +22,14 @@ def settings(release: str = "4.0.8", **what_if: str) -> LoadBalancerSettings:
     return resolve_settings(release, what_if={**EVERY_LOAD_COUNTS, **what_if}).values
 
 
-def all_by_messages(
-    shedder: str, placement: str, state: ClusterState, of: LoadBalancerSettings, **given: Any
-) -> Simulation:
+def situation(state: ClusterState, release: str = "4.0.8", **what_if: str) -> Situation:
+    """A cluster with such settings, all of it fit."""
+    return Situation.of_fit(state, resolve_settings(release, what_if={**EVERY_LOAD_COUNTS, **what_if}))
+
+
+def all_by_messages(shedder: str, placement: str, of: Situation, **given: Any) -> Simulation:
     """The simulation in which all CPU usage goes with messages: the end of what is known that the pictures assume."""
-    return simulate(shedder, placement, state, of, both_ends=True, **given).ends[0]
+    return simulate(shedder, placement, of, both_ends=True, **given).ends[0]
 
 
 def cluster(

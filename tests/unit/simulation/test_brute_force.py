@@ -8,12 +8,22 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.load.base_load import base_load
+from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.advance import advanced
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.reports import after_change, first_reports
 from pulsar_advisor.simulation.simulate import simulate
 from unit.properties import examples
-from unit.simulation.brute_force import INTERVALS, LIMIT, MINUTE_MS, SETTINGS, Broker, BruteCluster, own_namespaces
+from unit.simulation.brute_force import (
+    INTERVALS,
+    LIMIT,
+    MINUTE_MS,
+    RESOLVED,
+    SETTINGS,
+    Broker,
+    BruteCluster,
+    own_namespaces,
+)
 
 OVERLOADED = 0.85
 MARGIN = 0.05
@@ -59,7 +69,9 @@ def test_overload_shedder_cycle_by_cycle(data: st.DataObject) -> None:
     rates = data.draw(st.lists(st.integers(5, 60), min_size=2, max_size=9, unique=True))
     state = own_namespaces(number, rates, [data.draw(st.integers(0, number - 1)) for _ in rates])
     seed = data.draw(st.integers(0, 5))
-    simulation = simulate("OverloadShedder", "LeastLongTermMessageRate", state, SETTINGS, cycles=12, seed=seed)
+    simulation = simulate(
+        "OverloadShedder", "LeastLongTermMessageRate", Situation.of_fit(state, RESOLVED), cycles=12, seed=seed
+    )
 
     reports = first_reports(state, SimulatedCluster.of(state), SETTINGS, INTERVALS, seed)
     brute = BruteCluster.of(state, reports, base_load(state).likely.tolist())
@@ -113,5 +125,5 @@ def least_long_term_message_rate(bundle: int, brute: BruteCluster) -> set[int]:
 
 def test_overload_shedder_acts_on_such_a_cluster() -> None:
     state = own_namespaces(3, [40, 30, 20, 10, 5], [0, 0, 0, 1, 2])
-    simulation = simulate("OverloadShedder", "LeastLongTermMessageRate", state, SETTINGS, cycles=12)
+    simulation = simulate("OverloadShedder", "LeastLongTermMessageRate", Situation.of_fit(state, RESOLVED), cycles=12)
     assert sum(len(cycle.bundle) for cycle in simulation.cycles) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.simulation.rolling_restart import rolling_restart
-from unit.simulation.clusters import cluster, settings
+from unit.simulation.clusters import cluster, situation
 
 THREE = replace(cluster({"a": [5.0] * 6, "b": [5.0] * 6, "c": [5.0] * 6}), leader=2)
 ALL_IN_ONE = replace(cluster({"a": [9.0, 1.0] * 3, "b": [5.0] * 6, "c": [5.0] * 6}, in_one_namespace=True), leader=2)
@@ -20,7 +20,7 @@ def owners_after(
     state: ClusterState, placement: str, release: str = "4.0.8", seed: int = 0, **what_if: str
 ) -> list[int]:
     """How many bundles each broker has after the restart."""
-    restarted = rolling_restart(placement, state, settings(release, **what_if), seed=seed)
+    restarted = rolling_restart(placement, situation(state, release, **what_if), seed=seed)
     owner = state.bundles.owner.copy()
     owner[list(restarted.moves)] = list(restarted.moves.values())
     return np.bincount(owner, minlength=len(state.brokers)).tolist()
@@ -66,7 +66,7 @@ def test_topics_that_were_assigned_count_before_a_report_shows_them(most: str, o
 def test_a_bundle_that_may_go_nowhere_else_comes_back() -> None:
     alone = IsolationPolicy("alone", ("t/a",), ("a",), (), 1, 100)
     state = cluster({"a": [10.0] * 6, "b": [10.0] * 6, "c": [10.0] * 6}, isolation_policies=(alone,))
-    restarted = rolling_restart("LeastLongTermMessageRate", state, settings())
+    restarted = rolling_restart("LeastLongTermMessageRate", situation(state))
     of_a = [row for row in range(len(state.bundles)) if state.namespaces.names[state.bundles.namespace[row]] == "t/a"]
     assert not set(of_a) & set(restarted.moves)
 

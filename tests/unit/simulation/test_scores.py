@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.simulation.scores import ENDINGS, Ending, Spread, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate
-from unit.simulation.clusters import all_by_messages, cluster, settings
+from unit.simulation.clusters import all_by_messages, cluster, situation
 
 LEAST_RATE = "LeastLongTermMessageRate"
 
@@ -17,7 +17,7 @@ LEAST_RATE = "LeastLongTermMessageRate"
 def score(shedder: str, usage: dict[str, list[float]], **what_if: str) -> Ending:
     """The score of a cluster with these bundles (see `clusters.cluster`), all in one namespace."""
     state = cluster(usage, in_one_namespace=True)
-    simulation = all_by_messages(shedder, LEAST_RATE, state, settings(**what_if), cycles=60)
+    simulation = all_by_messages(shedder, LEAST_RATE, situation(state, **what_if), cycles=60)
     return simulation_score(simulation, cycle_scores(simulation))
 
 
@@ -74,7 +74,7 @@ def test_a_bundle_that_goes_back_and_forth_counts_once_as_moved_again() -> None:
 
 def test_the_range_at_the_end_covers_all_that_was_simulated_and_the_worst_ending_counts() -> None:
     state = cluster({"a": [60.0, 30.0], "b": [10.0]})
-    found = simulate("OverloadShedder", LEAST_RATE, state, settings(), cycles=60, both_ends=True)
+    found = simulate("OverloadShedder", LEAST_RATE, situation(state), cycles=60, both_ends=True)
     summed = simulation_score(found, cycle_scores(found))
     # The leader decides otherwise at each of them, so the likely one need not lie between the ends.
     maxima = [float(one.cycles[-1].usage.max()) for one in (found, *found.ends)]
@@ -83,7 +83,7 @@ def test_the_range_at_the_end_covers_all_that_was_simulated_and_the_worst_ending
 
 
 def test_without_the_ends_there_is_no_range() -> None:
-    found = simulate("OverloadShedder", LEAST_RATE, cluster({"a": [60.0, 30.0], "b": [10.0]}), settings())
+    found = simulate("OverloadShedder", LEAST_RATE, situation(cluster({"a": [60.0, 30.0], "b": [10.0]})))
     summed = simulation_score(found, cycle_scores(found))
     assert (summed.lowest_maximum_ratio, summed.highest_maximum_ratio) == (None, None)
     assert summed.worst_ended == summed.ended

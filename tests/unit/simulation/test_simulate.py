@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind
-from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.plans.propose import propose
@@ -24,7 +23,7 @@ from states import HALVES, cluster_state
 from unit.any_cluster import OVERLAPPING, Rows, coherent_rows
 from unit.planning.any_state import any_state
 from unit.properties import examples
-from unit.simulation.clusters import all_by_messages, cluster, settings
+from unit.simulation.clusters import all_by_messages, cluster, situation
 
 LEAST_RATE = "LeastLongTermMessageRate"
 EAGER = {
@@ -39,8 +38,7 @@ EAGER = {
     "lowerBoundarySheddingEnabled": "true",
 }
 ANY = resolve_settings("4.0.8", what_if=EAGER)
-ANY_SETTINGS = ANY.values
-SPLITTING = resolve_settings("4.0.8", what_if={**EAGER, "loadBalancerNamespaceBundleMaxMsgRate": "20"}).values
+SPLITTING = resolve_settings("4.0.8", what_if={**EAGER, "loadBalancerNamespaceBundleMaxMsgRate": "20"})
 
 
 def percent(simulation: Simulation, cycle: int = -1) -> list[float]:
@@ -59,7 +57,7 @@ def moves(simulation: Simulation) -> list[tuple[int, int, int]]:
 def test_threshold_shedder_overshoots_at_57_67_and_40_percent_as_seen_on_three_brokers() -> None:
     """Seen on live 4.0.8 brokers: a bundle in each of two minutes, and the idlest broker is the busiest."""
     usage = {"a": [11.4] * 5, "b": [16.4, 15.9, 7.0, 7.0, 7.0, 7.0, 6.3], "c": [10.0] * 4}
-    simulation = all_by_messages("ThresholdShedder", LEAST_RATE, cluster(usage, in_one_namespace=True), settings())
+    simulation = all_by_messages("ThresholdShedder", LEAST_RATE, situation(cluster(usage, in_one_namespace=True)))
     assert percent(simulation, 0) == [57.0, 67.0, 40.0]
     assert moves(simulation)[:2] == [(1, 1, 2), (2, 1, 2)]
     assert percent(simulation, 2) == [57.0, 34.0, 72.0]
@@ -71,8 +69,7 @@ def test_history_keeps_shedding_a_broker_that_is_balanced_pip_364() -> None:
     simulation = all_by_messages(
         "ThresholdShedder",
         "LeastResourceUsageWithWeight",
-        state,
-        settings(loadBalancerSheddingIntervalMinutes="3", loadBalancerDistributeBundlesEvenlyEnabled="false"),
+        situation(state, loadBalancerSheddingIntervalMinutes="3", loadBalancerDistributeBundlesEvenlyEnabled="false"),
     )
     assert percent(simulation, 1) == [50.0, 50.0]
     assert simulation.cycles[2].seen_usage.tolist() == pytest.approx([0.5, 0.5], abs=0.01)
@@ -88,8 +85,7 @@ def test_a_bundle_may_land_on_another_hot_broker_pip_364() -> None:
         simulation = simulate(
             "ThresholdShedder",
             "LeastResourceUsageWithWeight",
-            cluster(usage),
-            settings(loadBalancerDistributeBundlesEvenlyEnabled="false"),
+            situation(cluster(usage), loadBalancerDistributeBundlesEvenlyEnabled="false"),
             cycles=1,
             seed=seed,
         )
@@ -101,21 +97,21 @@ def test_a_bundle_may_land_on_another_hot_broker_pip_364() -> None:
 def test_threshold_shedder_leaves_an_idle_broker_idle_pip_220(usage: list[float]) -> None:
     """PIP-220's two cases, and apache/pulsar#17456's: no broker is above mean plus threshold."""
     state = cluster({f"b{row:02}": [share / 5] * 5 if share else [] for row, share in enumerate(usage)})
-    simulation = simulate("ThresholdShedder", LEAST_RATE, state, settings())
+    simulation = simulate("ThresholdShedder", LEAST_RATE, situation(state))
     assert (simulation.ended, moves(simulation)) == ("settled", [])
     assert len(simulation.cycles) == 1 + 10
 
 
 def test_with_the_lower_boundary_the_idle_broker_is_filled() -> None:
     state = cluster({f"b{row:02}": [8.0] * 10 for row in range(10)} | {"idle": []})
-    simulation = simulate("ThresholdShedder", LEAST_RATE, state, settings(lowerBoundarySheddingEnabled="true"))
+    simulation = simulate("ThresholdShedder", LEAST_RATE, situation(state, lowerBoundarySheddingEnabled="true"))
     assert moves(simulation)[0][2] == 10
     assert percent(simulation)[10] > 40
 
 
 def test_transfer_shedder_fills_the_idle_broker_in_its_fourth_cycle_pip_220() -> None:
     state = cluster({f"b{row}": [10.0] * 5 for row in range(5)} | {"idle": []}, load_manager="extensible")
-    simulation = simulate("TransferShedder", "extensions.LeastResourceUsageWithWeight", state, settings())
+    simulation = simulate("TransferShedder", "extensions.LeastResourceUsageWithWeight", situation(state))
     first = moves(simulation)[0]
     assert first[0] == 4
     assert first[2] == 5
@@ -143,19 +139,20 @@ def test_a_cluster_has_not_settled_while_its_shedder_counts(
     shedder: str, placement: str, load_manager: LoadManagerKind, counts: tuple[str, ...]
 ) -> None:
     uneven = cluster({"a": [10.0] * 9, "b": [1.0], "c": [1.0]}, load_manager=load_manager)
-    found = simulate(shedder, placement, uneven, settings(minUnloadMessage="1", **dict.fromkeys(counts, "20")))
+    found = simulate(shedder, placement, situation(uneven, minUnloadMessage="1", **dict.fromkeys(counts, "20")))
     acts = [cycle.number for cycle in found.cycles if len(cycle.bundle)]
     assert 20 <= acts[0] <= 21
 
 
 def test_a_source_cools_down_before_the_next_transfer() -> None:
     state = cluster({"a": [10.0] * 9, "b": [10.0] * 9, "c": [10.0], "d": [10.0]}, load_manager="extensible")
-    hasty = settings(
+    hasty = situation(
+        state,
         loadBalancerMaxNumberOfBrokerSheddingPerCycle="1",
         loadBalancerSheddingConditionHitCountThreshold="0",
         loadBalancerReportUpdateMaxIntervalMinutes="1",
     )
-    simulation = simulate("TransferShedder", "extensions.LeastResourceUsageWithWeight", state, hasty)
+    simulation = simulate("TransferShedder", "extensions.LeastResourceUsageWithWeight", hasty)
     assert sorted({cycle for cycle, _, _ in moves(simulation)}) == [1, 5]
 
 
@@ -163,7 +160,7 @@ def test_a_source_cools_down_before_the_next_transfer() -> None:
 def test_a_moved_bundle_stays_for_the_grace_period(minutes: str, cycles: list[int]) -> None:
     state = cluster({"a": [90.0, 1.0], "b": [1.0, 1.0]})
     simulation = simulate(
-        "OverloadShedder", LEAST_RATE, state, settings(loadBalancerSheddingGracePeriodMinutes=minutes)
+        "OverloadShedder", LEAST_RATE, situation(state, loadBalancerSheddingGracePeriodMinutes=minutes)
     )
     assert [cycle.number for cycle in simulation.cycles if 0 in cycle.bundle.tolist()] == cycles
 
@@ -174,8 +171,9 @@ def test_a_bundle_too_large_for_any_broker_goes_round() -> None:
     simulation = simulate(
         "OverloadShedder",
         LEAST_RATE,
-        state,
-        settings(loadBalancerSheddingGracePeriodMinutes="0", loadBalancerDistributeBundlesEvenlyEnabled="false"),
+        situation(
+            state, loadBalancerSheddingGracePeriodMinutes="0", loadBalancerDistributeBundlesEvenlyEnabled="false"
+        ),
     )
     assert simulation.ended == "repeats"
     assert simulation.repeats_cycle is not None
@@ -184,15 +182,15 @@ def test_a_bundle_too_large_for_any_broker_goes_round() -> None:
 
 def test_the_last_cycle_may_come_first() -> None:
     state = cluster({"a": [30.0, 30.0, 30.0], "b": [10.0]})
-    simulation = simulate("OverloadShedder", LEAST_RATE, state, settings(), cycles=2)
+    simulation = simulate("OverloadShedder", LEAST_RATE, situation(state), cycles=2)
     assert (simulation.ended, len(simulation.cycles)) == ("unfinished", 3)
 
 
 def test_grace_periods_may_run_out_after_the_last_cycle_but_not_for_longer_than_all_cycles() -> None:
     def ends(cycles: int, minutes: str) -> tuple[str, int]:
         state = cluster({"a": [60.0, 30.0], "b": [10.0]})
-        of = settings(loadBalancerSheddingGracePeriodMinutes=minutes)
-        simulation = simulate("OverloadShedder", LEAST_RATE, state, of, cycles=cycles)
+        of = situation(state, loadBalancerSheddingGracePeriodMinutes=minutes)
+        simulation = simulate("OverloadShedder", LEAST_RATE, of, cycles=cycles)
         return simulation.ended, len(simulation.cycles) - 1
 
     settled, last = ends(120, "30")
@@ -206,7 +204,7 @@ def test_what_a_grace_period_held_back_until_after_the_last_cycle_is_not_done(se
     state = any_state(seed, "extensible")
     placement = "extensions.LeastResourceUsageWithWeight"
     longer, simulation = (
-        simulate("TransferShedder", placement, state, settings(), cycles=cycles) for cycles in (40, 20)
+        simulate("TransferShedder", placement, situation(state), cycles=cycles) for cycles in (40, 20)
     )
     assert 20 < max(cycle.number for cycle in longer.cycles if len(cycle.bundle)) <= 40
     assert (simulation.ended, len(simulation.cycles) - 1) == ("unfinished", 20)
@@ -214,8 +212,8 @@ def test_what_a_grace_period_held_back_until_after_the_last_cycle_is_not_done(se
 
 def test_more_load_makes_a_calm_cluster_act() -> None:
     state = cluster({"a": [20.0, 20.0, 20.0], "b": [10.0]})
-    calm = simulate("OverloadShedder", LEAST_RATE, state, settings())
-    grown = simulate("OverloadShedder", LEAST_RATE, state, settings(), load=Load(scale=1.5))
+    calm = simulate("OverloadShedder", LEAST_RATE, situation(state))
+    grown = simulate("OverloadShedder", LEAST_RATE, situation(state), load=Load(scale=1.5))
     assert moves(calm) == []
     # The brokers measure the new load first.
     assert moves(grown)[0] == (3, 0, 1) or moves(grown)[0] == (2, 0, 1)
@@ -224,7 +222,7 @@ def test_more_load_makes_a_calm_cluster_act() -> None:
 def test_noise_is_drawn_from_the_seed() -> None:
     state = cluster({"a": [20.0, 20.0, 20.0], "b": [10.0]})
     one, again, other = (
-        simulate("OverloadShedder", LEAST_RATE, state, settings(), cycles=5, load=Load(noise=0.2), seed=seed)
+        simulate("OverloadShedder", LEAST_RATE, situation(state), cycles=5, load=Load(noise=0.2), seed=seed)
         for seed in (1, 1, 2)
     )
     assert np.array_equal(one.cycles[3].usage, again.cycles[3].usage)
@@ -242,7 +240,7 @@ def at(state: ClusterState, minutes: int, factor: float) -> ClusterState:
 def test_the_load_of_earlier_snapshots_is_replayed_and_then_ends() -> None:
     state = cluster({"a": [20.0, 20.0, 20.0], "b": [10.0]})
     load = Load(replayed=replayed(state, [at(state, 8, 0.5), at(state, 5, 1.2)]))
-    simulation = all_by_messages("OverloadShedder", LEAST_RATE, state, settings(), load=load)
+    simulation = all_by_messages("OverloadShedder", LEAST_RATE, situation(state), load=load)
     highest = [round(100 * float(cycle.usage.max())) for cycle in simulation.cycles[1:12]]
     assert highest == [30, 30, 30, 72, 72, 72, 72, 72, 60, 60]
     assert simulation.ended == "settled"
@@ -261,7 +259,7 @@ def test_a_bundle_that_was_not_there_or_is_idle_keeps_its_load() -> None:
 def test_isolation_policies_hold_in_every_cycle() -> None:
     policy = IsolationPolicy("p", ("t/a",), ("a", "b"), (), min_limit=1, usage_threshold=100)
     state = cluster({"a": [30.0, 30.0, 30.0], "b": [10.0], "c": [1.0]}, isolation_policies=(policy,))
-    simulation = simulate("OverloadShedder", LEAST_RATE, state, settings(loadBalancerSheddingGracePeriodMinutes="1"))
+    simulation = simulate("OverloadShedder", LEAST_RATE, situation(state, loadBalancerSheddingGracePeriodMinutes="1"))
     assert moves(simulation)
     assert {destination for _, _, destination in moves(simulation)} <= {0, 1}
 
@@ -274,11 +272,11 @@ any_combination = examples(8, suppress_health_check=list(HealthCheck))
 
 
 def simulated(
-    shedder: str, placement: str, state: ClusterState, settings: LoadBalancerSettings = ANY_SETTINGS, cycles: int = 8
+    shedder: str, placement: str, state: ClusterState, settings: ResolvedSettings = ANY, cycles: int = 8
 ) -> Simulation:
     """A simulation; a combination that is refused in words is none."""
     try:
-        return simulate(shedder, placement, state, settings, cycles=cycles, seed=3)
+        return simulate(shedder, placement, Situation.of_fit(state, settings), cycles=cycles, seed=3)
     except AdvisorError as refusal:
         assert str(refusal)
         reject()

@@ -11,7 +11,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from states import BrokerRow, BundleRow, cluster_state
-from unit.simulation.clusters import settings
+from unit.simulation.clusters import situation
 from unit.splitting.busy_cluster import COOL, NAMES, busy
 
 PLACEMENT = "LeastLongTermMessageRate"
@@ -23,7 +23,7 @@ HIGHEST = "loadBalancerNamespaceMaximumBundles"
 def simulation_of(state: ClusterState, cycles: int = 30, **what_if: str) -> Simulation:
     """Under OverloadShedder, which does nothing at 80 %; the hot bundle has 1,800 messages/s, the other 200."""
     placement = "extensions.LeastResourceUsageWithWeight" if state.load_manager == "extensible" else PLACEMENT
-    return simulate("OverloadShedder", placement, state, settings(**{RATE: "1500", **what_if}), cycles=cycles)
+    return simulate("OverloadShedder", placement, situation(state, **{RATE: "1500", **what_if}), cycles=cycles)
 
 
 def score_of(simulation: Simulation) -> Ending:
@@ -146,8 +146,7 @@ def test_the_shedder_leaves_children_alone_until_they_are_reported() -> None:
     simulation = simulate(
         "ThresholdShedder",
         PLACEMENT,
-        busy(),
-        settings(**{RATE: "1500", "loadBalancerAutoUnloadSplitBundlesEnabled": "false"}),
+        situation(busy(), **{RATE: "1500", "loadBalancerAutoUnloadSplitBundlesEnabled": "false"}),
         cycles=20,
     )
     first = simulation.cycles[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +11,13 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.base_load import BaseLoad, base_load
+from pulsar_advisor.planning.requests.what_if import Resolve
 from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.foresight import left_alone
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation, simulate
-from pulsar_advisor.simulation.trials import MOST_TRIED, compared, trials
+from pulsar_advisor.simulation.trials import MOST_TRIED, Trial, compared, trials
 from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
 
 IDLE_BROKER = cluster({**{f"b{number}": [40.0, 40.0] for number in range(10)}, "idle": []})
@@ -30,12 +32,18 @@ def idle_broker(what_if: Mapping[str, str] = {}) -> Situation:
     return Situation.of_fit(IDLE_BROKER, resolve(what_if))
 
 
+def tried(
+    changes: Sequence[Mapping[str, str]], state: ClusterState, resolve: Resolve, alone: Simulation | None = None
+) -> Sequence[Trial]:
+    return trials(changes, Situation.of_fit(state, resolve({})), resolve, alone=alone)
+
+
 def test_a_change_is_simulated_with_the_strategies_it_configures() -> None:
     overload = {
         "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder",
         "loadBalancerBrokerOverloadedThresholdPercentage": "79",
     }
-    lower, other = trials([LOWER_BOUNDARY, overload], IDLE_BROKER, resolve)
+    lower, other = tried([LOWER_BOUNDARY, overload], IDLE_BROKER, resolve)
     assert lower.score is not None and other.score is not None
     assert lower.score.unloads > 0
     assert lower.score.first_usage_maximum_ratio == pytest.approx(0.8)
@@ -45,13 +53,13 @@ def test_a_change_is_simulated_with_the_strategies_it_configures() -> None:
 
 def test_each_change_is_tried_once_and_only_the_first_few() -> None:
     minima = [{"loadBalancerBundleUnloadMinThroughputThreshold": str(number)} for number in range(9)]
-    found = trials([{}, LOWER_BOUNDARY, LOWER_BOUNDARY, *minima], IDLE_BROKER, resolve)
+    found = tried([{}, LOWER_BOUNDARY, LOWER_BOUNDARY, *minima], IDLE_BROKER, resolve)
     assert len(found) == MOST_TRIED
     assert [one.change for one in found[:2]] == [LOWER_BOUNDARY, minima[0]]
 
 
 def test_a_strategy_that_is_not_modelled_is_said() -> None:
-    (found,) = trials([{"loadBalancerLoadSheddingStrategy": "com.example.Own"}], IDLE_BROKER, resolve)
+    (found,) = tried([{"loadBalancerLoadSheddingStrategy": "com.example.Own"}], IDLE_BROKER, resolve)
     assert found.score is None
     assert found.error is not None and "there is no shedder 'Own'" in found.error
 
@@ -60,14 +68,14 @@ def test_what_keeps_pulsar_from_shedding_with_a_change_is_known() -> None:
     def off(what_if: Mapping[str, str]) -> ResolvedSettings:
         return resolve({"loadBalancerSheddingEnabled": "false", **what_if})
 
-    still_off, on = trials([LOWER_BOUNDARY, {"loadBalancerSheddingEnabled": "true"}], IDLE_BROKER, off)
+    still_off, on = tried([LOWER_BOUNDARY, {"loadBalancerSheddingEnabled": "true"}], IDLE_BROKER, off)
     assert still_off.switched_off_by == ("loadBalancerSheddingEnabled",)
     assert on.switched_off_by == ()
 
 
 def of_idle_broker(maximum: float | None = None, **given: object) -> Ending:
     """Settles at 80 %, without an unload; `given` replaces figures, `maximum` that of the busiest broker at the end."""
-    own = simulate("ThresholdShedder", "LeastLongTermMessageRate", IDLE_BROKER, resolve({}).values, cycles=60)
+    own = simulate("ThresholdShedder", "LeastLongTermMessageRate", idle_broker(), cycles=60)
     score = simulation_score(own, cycle_scores(own))
     if maximum is not None:
         score = replace(score, last_usage_maximum_ratio=maximum)
@@ -81,7 +89,7 @@ def test_a_change_is_compared_with_today_under_the_same_seed() -> None:
         return resolve({threshold: "70", **what_if})
 
     state = cluster({"a": [10.0] * 8, "b": [], "c": [10.0]})
-    found, none = trials([{threshold: "10"}, {"minUnloadMessage": "1"}], state, far_apart)
+    found, none = tried([{threshold: "10"}, {"minUnloadMessage": "1"}], state, far_apart)
     assert found.today is not None and found.score is not None
     assert (found.today.unloads, found.verdict) == (0, "better")
     assert found.score.last_usage_maximum_ratio < 0.7 < found.today.last_usage_maximum_ratio
@@ -98,7 +106,7 @@ def test_a_change_that_only_some_draws_like_better_is_not_proposed() -> None:
     state = cluster({"a": [10.0, 15.0, 10.0, 15.0, 10.0, 10.0], "b": [15.0], "c": [10.0, 15.0], "d": [10.0]})
     first, second = (compared(*(draw(state, drawing(it), seed) for it in ({}, change))) for seed in (0, 1))
     assert (first, second) == ("better", "worse")
-    (found,) = trials([change], state, drawing)
+    (found,) = tried([change], state, drawing)
     assert found.verdict == "worse"
     assert found.today is not None and found.score is not None
     assert compared(found.today, found.score) == "worse"  # of the draw that is shown
@@ -110,7 +118,7 @@ def draw(state: ClusterState, of: ResolvedSettings, seed: int) -> Ending:
 
 
 def test_a_change_that_never_ends_and_relieves_no_one_is_worse_than_nothing() -> None:
-    (found,) = trials([LOWER_BOUNDARY], IDLE_BROKER, resolve)
+    (found,) = tried([LOWER_BOUNDARY], IDLE_BROKER, resolve)
     assert found.verdict == "worse"
     assert found.today is not None
     assert found.today.unloads == 0
@@ -120,7 +128,7 @@ def test_switching_shedding_on_is_compared_with_a_cluster_that_sheds_nothing() -
     def switched_off(what_if: Mapping[str, str]) -> ResolvedSettings:
         return resolve({**LOWER_BOUNDARY, "loadBalancerSheddingEnabled": "false", **what_if})
 
-    switch, other = trials(
+    switch, other = tried(
         [{"loadBalancerSheddingEnabled": "true"}, {"minUnloadMessage": "1"}], IDLE_BROKER, switched_off
     )
     assert switch.today is not None and switch.score is not None and other.today is not None
@@ -165,9 +173,9 @@ def test_that_less_counts_as_usage_relieves_no_broker() -> None:
 def test_what_was_found_of_the_cluster_left_alone_is_not_simulated_again(monkeypatch: pytest.MonkeyPatch) -> None:
     own = resolve({}).values
     alone = left_alone(idle_broker(), 0)
-    without = trials([LOWER_BOUNDARY], IDLE_BROKER, resolve)
+    without = tried([LOWER_BOUNDARY], IDLE_BROKER, resolve)
     monkeypatch.setattr("pulsar_advisor.simulation.trials.simulate", changed_only(own))
-    assert trials([LOWER_BOUNDARY], IDLE_BROKER, resolve, alone=alone) == without
+    assert tried([LOWER_BOUNDARY], IDLE_BROKER, resolve, alone=alone) == without
 
 
 def test_with_the_switch_alone_a_cluster_evolves_as_found_of_it_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +185,7 @@ def test_with_the_switch_alone_a_cluster_evolves_as_found_of_it_left_alone(monke
         return resolve({**off, **what_if})
 
     switch, alone = {"loadBalancerSheddingEnabled": "true"}, left_alone(idle_broker(off), 0)
-    without = trials([switch], IDLE_BROKER, switched_off)
+    without = tried([switch], IDLE_BROKER, switched_off)
     simulated: list[bool] = []
 
     def recorded(*cluster: Any, sheds: bool, **more: Any) -> Simulation:
@@ -185,15 +193,27 @@ def test_with_the_switch_alone_a_cluster_evolves_as_found_of_it_left_alone(monke
         return simulate(*cluster, sheds=sheds, **more)
 
     monkeypatch.setattr("pulsar_advisor.simulation.trials.simulate", recorded)
-    assert trials([switch], IDLE_BROKER, switched_off, alone=alone) == without
+    assert tried([switch], IDLE_BROKER, switched_off, alone=alone) == without
     assert simulated == [False]
 
 
+def test_the_base_load_of_today_is_fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted: list[ClusterState] = []
+
+    def recorded(state: ClusterState, earlier: Sequence[ClusterState]) -> BaseLoad:
+        fitted.append(state)
+        return base_load(state, earlier)
+
+    monkeypatch.setattr("pulsar_advisor.planning.situation.base_load", recorded)
+    today = idle_broker()
+    left_alone(today, 0)
+    trials([{"minUnloadMessage": "1"}], today, resolve)
+    assert len(fitted) == 1 + 1  # of the change
+
+
 def changed_only(own: LoadBalancerSettings) -> Callable[..., Simulation]:
-    def simulated(
-        shedder: str, placement: str, state: ClusterState, settings: LoadBalancerSettings, **more: Any
-    ) -> Simulation:
-        assert settings != own
-        return simulate(shedder, placement, state, settings, **more)
+    def simulated(shedder: str, placement: str, situation: Situation, **more: Any) -> Simulation:
+        assert situation.settings.values != own
+        return simulate(shedder, placement, situation, **more)
 
     return simulated

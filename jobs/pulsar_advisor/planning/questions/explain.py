@@ -29,7 +29,7 @@ from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal, 
 from pulsar_advisor.planning.questions.smallest_change import Change, smallest_changes
 from pulsar_advisor.planning.questions.subject import Kind, Subject
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.requests.what_if import Resolve, keys_that_count, with_what_if
+from pulsar_advisor.planning.requests.what_if import Resolve, keys_that_count
 from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.forecast import finite
 
@@ -116,13 +116,11 @@ def explain(
     `state` and `earlier` (those before, oldest first) are as the brokers reported them; `request` may hold a what-if.
     Raises `AdvisorError` if the combination can't be judged, `UsageError` if there is no such subject.
     """
-    own, subject = resolve({}).values, Subject.of(state, kind, name)
+    own, subject = Situation.of_fit(state, resolve({}), earlier), Subject.of(state, kind, name)
     require_inputs(request.shedder, request.placement, state)
 
     def under(what_if: Mapping[str, str]) -> Situation:
-        settings = resolve(what_if)
-        seen, *seen_earlier = (with_what_if(one, own, settings.values, what_if) for one in (state, *earlier))
-        return Situation.of_fit(seen, settings, seen_earlier)
+        return own.under(resolve(what_if), what_if)
 
     def proposed(what_if: Mapping[str, str]) -> Proposal:
         ((_, proposal),) = propose(request, under(what_if))
@@ -138,7 +136,8 @@ def explain(
     def differs(key: str, text: str) -> bool:
         return _fate(subject, proposed({**request.what_if, key: text}).moves) != as_is
 
-    keys = _keys(request, own, state.load_manager, any(link.about for link in links)) - request.what_if.keys()
+    keys = _keys(request, own.settings.values, state.load_manager, any(link.about for link in links))
+    keys -= request.what_if.keys()
     named = {state.namespace_of(row) for row in subject.bundles}
     changes = smallest_changes(
         settings, sorted(keys), sorted(named) if kind in ("namespace", "bundle") else (), differs
