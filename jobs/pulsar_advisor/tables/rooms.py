@@ -24,6 +24,4 @@ def room_of(snapshot: Snapshot, ceiling_ratio: float | None = None) -> Room:
     state, earlier = fit_states(snapshot, "judged", None, {}, settings.values)
     if lacks := refusals("the room for bundles", "shedder", EVERY_UNLOAD_READS, state):
         raise DataNotFit(lacks[0].sentence)
-    if not state.brokers.available.any():
-        raise DataNotFit(f"snapshot {snapshot} has no active broker with usable figures: capture again")
     return Room.of(Situation.of_fit(state, settings, earlier), ceiling)
