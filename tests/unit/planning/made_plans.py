@@ -34,4 +34,4 @@ def plan_of(
     """The plan of these moves and splits, as if a shedder and a decider had chosen them."""
     proposal = Proposal(shedder, "LeastLongTermMessageRate", moves, splits, (), 1, None)
     request = Request(limits=limits, unload_children=unload_children)
-    return build_plan(Situation.of_fit(state, settings, earlier), proposal, request, INPUTS, checks)
+    return build_plan(Situation.of(state, settings, earlier), proposal, request, INPUTS, checks)

@@ -99,9 +99,11 @@ def test_every_limit_holds_for_children_too_and_says_what_it_leaves_out() -> Non
         assert plan.decision.caveats == (f"The limits leave out 1 of ThresholdShedder's 2 unloads: 1 by {option}.",)
 
 
-def test_a_child_that_may_only_stay_where_it_is_has_no_step() -> None:
+@pytest.mark.parametrize("lacking", ["available", "complete"])
+def test_a_child_that_may_only_stay_where_it_is_has_no_step(lacking: str) -> None:
     state = busy()
-    alone = replace(state, brokers=replace(state.brokers, available=np.array([True, False])))
+    of_others = {lacking: np.array([True, False])}
+    alone = replace(state, brokers=replace(state.brokers, **of_others))  # type: ignore[arg-type]
     assert [step.action for step in planned(alone, (split(0x20000000),)).steps] == ["split"]
 
 
