@@ -569,9 +569,20 @@ def test_a_run_waits_until_an_unanswered_call_of_an_earlier_one_has_acted(
     unanswered(ledger, cluster, plan)
     began_ms = cluster.time.ms
     cluster.later(40, lambda: cluster.overrides.update({SHEDDING: OFF}))
-    result = run(plan, ledger, cluster, guard=True)
+    lines: list[str] = []
+    result = run(plan, ledger, cluster, progress=lines.append, guard=True)
     assert (result.outcome, result.still_off, cluster.overrides) == ("done", (), {})
     assert cluster.time.ms - began_ms < 100_000
+    assert len([line for line in lines if line.endswith("may still take effect; waiting until it can't")]) == 1
+
+
+def test_a_clock_that_was_set_back_makes_nobody_wait_longer_for_that(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    unanswered(ledger, cluster, plan)
+    cluster.time.set_ahead_s, began_ms = -500.0, cluster.time.ms
+    assert run(plan, ledger, cluster, guard=True).outcome == "done"
+    assert cluster.time.ms - began_ms < 400_000
 
 
 def test_a_run_that_is_stopped_while_it_waits_for_that_sends_nothing(
@@ -745,6 +756,22 @@ def test_a_run_that_was_overtaken_leaves_the_guard_to_the_process_that_goes_on(
     cluster.whenever("after the call", overtake)
     assert "taken over" in run(plan, ledger, cluster, guard=True).sentence
     assert cluster.overrides == BOTH_OFF
+
+
+def test_a_run_that_is_overtaken_while_it_restores_leaves_the_rest_to_the_process_that_goes_on(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    send = cluster.send
+
+    def overtaken(write: Override) -> Reply:
+        if write == Override(SHEDDING, None):  # restored first
+            cluster.time.pass_s(181)
+            take_over(ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0])
+        return send(write)
+
+    cluster.send = overtaken  # type: ignore[method-assign, assignment]
+    run(plan, ledger, cluster, guard=True)
+    assert cluster.overrides == {SPLITTING: OFF}
 
 
 def test_an_answer_that_makes_no_sense_while_restoring_does_not_hide_how_the_run_ended(
