@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,9 @@ import pytest
 
 import documents
 from pulsar_advisor.cli import exit_code, stages
+from pulsar_advisor.documents.document import Document
+from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.seals import seals_of_snapshot
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.storage.files import write_file
@@ -55,6 +59,24 @@ def test_too_little_data_for_an_answer_has_the_code_of_unfit_data_or_of_the_goal
     monkeypatch.setattr(stages, "_recommend", lambda *_: document)
     detailed = [*words, "--detailed-exitcode", "--json", "--root", root.url, "--cluster", root.cluster]
     assert exit_code(detailed) == code
+
+
+@pytest.mark.parametrize(
+    ("verb", "result"), [("normalize", documents.tables_result()), ("validate", documents.validation())]
+)
+def test_what_a_stage_on_spark_writes_is_sealed_in_the_ledger(
+    verb: str, result: Document, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def written(*_: object) -> Document:
+        write_file(root.result_file(SNAPSHOT, verb), result.content())
+        return result
+
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    monkeypatch.setattr(stages, "spark_for", lambda *_: None)
+    monkeypatch.setattr(f"pulsar_advisor.stages.{verb}.run", written)
+    assert exit_code([verb, "--root", root.url, "--cluster", root.cluster]) == 0
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        assert [seal.stage for seal in seals_of_snapshot(ledger, root.cluster, SNAPSHOT)] == [verb]
 
 
 @pytest.mark.parametrize(

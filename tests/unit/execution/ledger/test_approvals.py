@@ -2,13 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.execution.consent.approval import propose
-from pulsar_advisor.execution.ledger.approvals import approval_of_run, record_rejection, rejected_at
+from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.ledger.approvals import (
+    Terms,
+    approval_of_run,
+    record_rejection,
+    rejected_at,
+    withdraw_approvals,
+)
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.sealed import digest_of
-from unit.execution.actors import ALICE
+from unit.execution.actors import ALICE, BOB, FOUR_EYES
 from unit.execution.doubles import make_plan, unload_step
 
 PLAN = make_plan([unload_step()])
@@ -27,6 +33,17 @@ def test_a_rejection_is_over_once_somebody_proposes_the_plan_again(ledger: Ledge
     record_rejection(ledger, DIGEST, "by olive", "airflow, run 1")
     propose(ledger, PLAN, ALICE)
     assert rejected_at(ledger, DIGEST, "airflow, run 1") is None
+
+
+@pytest.mark.parametrize(("comment", "said"), [("", ""), ("after lunch", ": after lunch")])
+def test_an_approval_and_its_withdrawal_are_recorded_with_who_and_why_if_they_said_so(
+    ledger: Ledger, comment: str, said: str
+) -> None:
+    propose(ledger, PLAN, ALICE)
+    approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES, terms=Terms(comment=comment))
+    withdraw_approvals(ledger, DIGEST, ALICE, comment)
+    _, approved, withdrawn = ledger.events(DIGEST)
+    assert (approved.detail, withdrawn.detail) == (f"by {BOB}{said}", f"by {ALICE}{said}")
 
 
 def test_an_approval_that_a_run_names_and_the_ledger_lacks_is_named(ledger: Ledger) -> None:

@@ -66,6 +66,12 @@ def test_a_broker_whose_messages_have_just_doubled_starts_from_the_usage_that_th
     assert situation.as_is.maximum_ratio == a
 
 
+def test_a_cluster_of_whose_brokers_no_usage_is_known_has_nothing_to_start_from() -> None:
+    unknown = cluster({"a": (30,)})
+    unknown = replace(unknown, brokers=replace(unknown.brokers, available=np.array([False])))
+    assert Situation.of_fit(unknown, SETTINGS).as_is is None
+
+
 def test_a_broker_that_takes_a_bundle_serves_every_kind_of_its_topics() -> None:
     # Pulsar looks at one kind of topics, and under an isolation policy at none.
     of_all = IsolationPolicy("of all", ("t/.*",), (".*",), (), 1, 100)
