@@ -4,8 +4,8 @@ Runs every hour, for all clusters; a failure for one doesn't stop the others.
 
 | task | what it does |
 |---|---|
-| `clusters` | lists the clusters of the registry, and others whose balancer a run left off |
-| `restore_guard` | switches a cluster's own balancer on again, if a run left it off, or has the notifiers say so |
+| `clusters` | lists the clusters whose balancer a run left off, those without an entry in the registry too |
+| `restore_guard` | switches a cluster's own balancer on again, or has the notifiers say why it can't |
 | `audit_ledger` | fails if the ledger was changed, or cut off since this DAG last ran |
 
 The state store of the asset `pulsar-ledger` keeps the ledger's head for the next run's audit.

@@ -81,6 +81,18 @@ def test_what_a_lost_run_left_off_is_restored(
     assert (state, stages.cluster.override(SHEDDING)) == ("success", "true")
 
 
+def test_only_clusters_whose_balancer_was_left_off_take_a_task_and_one_that_has_a_new_name_is_among_them(
+    stages: Stages, two_clusters: None, registered: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tasks.clusters_to_restore() == []
+    left_off(stages, monkeypatch)
+    assert tasks.clusters_to_restore() == ["demo"]
+    registered("down", "renamed")
+    with closing(stages.ledger()) as ledger:
+        propose(ledger, stages.plan.model_copy(update={"cluster": "renamed"}), ALICE)
+    assert tasks.clusters_to_restore() == ["renamed", "demo"]
+
+
 def test_a_balancer_that_can_not_be_restored_is_told_to_the_notifiers(
     stages: Stages,
     run_dag: RunDag,

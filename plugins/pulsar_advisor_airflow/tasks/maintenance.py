@@ -19,13 +19,18 @@ log = logging.getLogger(__name__)
 
 
 def clusters_to_restore() -> list[str]:
-    """The clusters of this installation, and any former one whose own balancer a run left off."""
-    from pulsar_advisor.execution.run.guard.left_off import left_off_by_cluster
+    """Those of the clusters of this installation, and of former ones, whose own balancer a run left off.
+
+    Not the others: a list that is longer than `[core] max_map_length` would fail the task.
+    """
+    from pulsar_advisor.execution.ledger.lists import cluster_names
+    from pulsar_advisor.execution.run.guard.left_off import left_off, left_off_by_cluster
     from pulsar_advisor_airflow.clusters import clusters
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(root_of("any")) as ledger:
-        return list(dict.fromkeys([*clusters(), *left_off_by_cluster(ledger)]))
+        known = dict.fromkeys([*clusters(), *left_off_by_cluster(ledger)])
+        return [name for name in known if any(left_off(ledger, each) for each in cluster_names(ledger, name))]
 
 
 def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
