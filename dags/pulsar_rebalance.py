@@ -47,7 +47,7 @@ from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.release import require_release
-from pulsar_advisor_airflow.run_limits import FIRST, WAITING_RUNS, of_tasks
+from pulsar_advisor_airflow.run_limits import WAITING_RUNS, on_request
 from pulsar_advisor_airflow.stages import captured, described, place_of, spark_stage, trusted_snapshot
 
 require_release("0.1.0", __file__)
@@ -68,15 +68,10 @@ def rebalance_dag(cluster: Cluster) -> None:
     @dag(
         labelled("pulsar_rebalance", cluster),
         schedule=None,
-        render_template_as_native_obj=True,  # preserves the types of numbers and lists in the form
         user_defined_macros=FORM_MACROS,
-        allowed_run_types=["manual"],
-        disable_bundle_versioning=True,  # files that a run began with are refused after an upgrade
-        max_active_runs=WAITING_RUNS,
-        is_paused_upon_creation=False,
         doc_md=described(__doc__, cluster),
         tags=["pulsar", "writes-to-cluster", cluster.name],
-        default_args=of_tasks(**FIRST),
+        **on_request(max_active_runs=WAITING_RUNS),
     )
     def pulsar_rebalance() -> None:
         """Plan → propose → approve → apply → verify."""

@@ -31,7 +31,7 @@ from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.operators.roll import PulsarRollOperator
 from pulsar_advisor_airflow.release import require_release
-from pulsar_advisor_airflow.run_limits import FIRST, of_tasks
+from pulsar_advisor_airflow.run_limits import on_request
 from pulsar_advisor_airflow.stages import described, place_of, spark_stage, trusted_snapshot
 
 require_release("0.1.0", __file__)
@@ -50,15 +50,10 @@ def rolling_restart_dag(cluster: Cluster) -> None:
     @dag(
         labelled("pulsar_rolling_restart", cluster),
         schedule=None,
-        render_template_as_native_obj=True,  # preserves the types of numbers and lists in the form
         user_defined_macros=FORM_MACROS,
-        allowed_run_types=["manual"],
-        disable_bundle_versioning=True,  # files that a run began with are refused after an upgrade
-        max_active_runs=1,
-        is_paused_upon_creation=False,
         doc_md=described(__doc__, cluster),
         tags=["pulsar", "writes-to-cluster", cluster.name],
-        default_args=of_tasks(**FIRST),
+        **on_request(max_active_runs=1),
     )
     def pulsar_rolling_restart() -> None:
         """Plan → propose → approve → drain, wait for a restart, and again."""

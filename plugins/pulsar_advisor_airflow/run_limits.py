@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final, TypedDict
+from typing import Final
 
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout
@@ -17,11 +17,8 @@ STAGE_TIMEOUT: Final = timedelta(hours=1)
 RUN_TIMEOUT: Final = timedelta(hours=4)
 """Time limit of a DAG run that needs no person: all tries of its longest stage, plus the rest."""
 
-FIRST: Final[dict[str, int | str]] = {"priority_weight": 1_000, "weight_rule": "absolute"}
-"""Arguments of operators in a run that a person waits for: these go before scheduled runs."""
-
 SOON: Final[dict[str, int | str]] = {"priority_weight": 100, "weight_rule": "absolute"}
-"""The same for operators that call people: these go before other scheduled runs."""
+"""Arguments of operators that call people: these go before other scheduled runs."""
 
 PARK_FROM_S: Final = 60.0
 """A shorter wait isn't worth the seconds that a new task process takes to start."""
@@ -31,31 +28,32 @@ WAITING_RUNS: Final = 50
 allows one active run per cluster."""
 
 
-class Unattended(TypedDict):
-    """Arguments of a DAG."""
-
-    catchup: bool
-    max_active_runs: int
-    allowed_run_types: tuple[str, ...]
-    disable_bundle_versioning: bool
-    dagrun_timeout: timedelta
-    on_failure_callback: list[CallAboutTimeout]
-    default_args: dict[str, object]
-
-
-def of_tasks(**more: object) -> dict[str, object]:
-    """Arguments of all operators of one of our DAGs. Raises `ImportError` as `Call` does."""
-    return {"owner": "pulsar-advisor", "on_failure_callback": [Call("task.failed")], **RETRIES, **more}
-
-
-def unattended(dagrun_timeout: timedelta = RUN_TIMEOUT, **of_operators: object) -> Unattended:
-    """Arguments of a DAG that needs no person, and of its operators."""
+def unattended(dagrun_timeout: timedelta = RUN_TIMEOUT, **of_operators: object) -> dict[str, object]:
+    """Arguments of a DAG that needs no person, and of its operators. Raises `ImportError` as `Call` does."""
     return {
         "catchup": False,
         "max_active_runs": 1,
         "allowed_run_types": NO_BACKFILL,
-        "disable_bundle_versioning": True,  # files that a run began with are refused after an upgrade
         "dagrun_timeout": dagrun_timeout,
         "on_failure_callback": [CallAboutTimeout()],
-        "default_args": of_tasks(execution_timeout=STAGE_TIMEOUT, **of_operators),
+        **_of_any(execution_timeout=STAGE_TIMEOUT, **of_operators),
+    }
+
+
+def on_request(max_active_runs: int) -> dict[str, object]:
+    """The same of a DAG that only a person starts, by its form, and waits for: its tasks go before others."""
+    return {
+        "render_template_as_native_obj": True,  # preserves the types of numbers and lists in the form
+        "max_active_runs": max_active_runs,
+        "allowed_run_types": ["manual"],
+        "is_paused_upon_creation": False,
+        **_of_any(priority_weight=1_000, weight_rule="absolute"),
+    }
+
+
+def _of_any(**of_operators: object) -> dict[str, object]:
+    called = [Call("task.failed")]
+    return {
+        "disable_bundle_versioning": True,  # files that a run began with are refused after an upgrade
+        "default_args": {"owner": "pulsar-advisor", "on_failure_callback": called, **RETRIES, **of_operators},
     }
