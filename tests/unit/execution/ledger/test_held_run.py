@@ -50,6 +50,23 @@ def test_one_run_per_cluster_is_active(ledger: Ledger) -> None:
         started(ledger, other)
 
 
+def test_a_run_that_ended_as_another_was_to_begin_is_worth_another_try(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, other = started(ledger, PLAN), approved(ledger, make_plan([unload_step()], seed=1))
+    [approval] = approvals_of_plan(ledger, digest_of(other))
+    who_is_active = held_run._who_is_active
+
+    def ended_meanwhile(ledger: Ledger, cluster_name: str) -> str:
+        held.end("done", "")
+        return who_is_active(ledger, cluster_name)
+
+    monkeypatch.setattr(held_run, "_who_is_active", ended_meanwhile)
+    with pytest.raises(Refused, match="another run on cluster 'live' was active a moment ago: try again"):
+        start_run(ledger, other, approval)
+    assert start_run(ledger, other, approval).id != held.id
+
+
 @pytest.mark.parametrize("state", ["done", "stopped", "aborted"])
 def test_whoever_begins_a_plan_that_somebody_else_has_begun_and_ended_meanwhile_is_refused(
     ledger: Ledger, state: RunState
