@@ -702,7 +702,7 @@ def test_a_run_that_ended_early_says_how_it_goes_on_and_can_be_ended_for_good(
     held.end("stopped", "0 of 1 steps confirmed")
     client = server("olive")
     page = client.get(page_of(held)).text
-    assert "To continue, clear its task <code>apply</code>" in page
+    assert "To continue, once what ended it is over, clear its task <code>apply</code>" in page
     assert "Undo" not in page, "as it moved nothing"
     asking = f"{page_of(held)}/stop"
     assert re.search(rf"<form[^>]*{asking}", page) is None, "it asks once more"
