@@ -344,6 +344,16 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
                 handle_event_submit(TriggerEvent(payload), task_instance=ti, session=session)
 
 
+def announced(count: int = 1) -> list[Any]:
+    """The extras of the last events of assets, the newest last."""
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        return session.scalars(select(AssetEvent.extra).order_by(AssetEvent.id)).all()[-count:]
+
+
 def cancel(trigger: Any, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     """As the triggerer does once a trigger isn't its own any more; the state that the task is in by then."""
     trigger.task_instance = SimpleNamespace(dag_id="pulsar_rebalance", run_id="r", task_id="apply", map_index=-1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
 from unittest.mock import patch
 
 import pytest
+from airflow.sdk import DAG
 from airflow.sdk.module_loading import import_string
 
 from dags.conftest import Answer, RunDag, Stages, cancel
@@ -146,6 +147,17 @@ def test_a_user_who_stops_the_waiting_task_stops_the_run(
 
 
 @pytest.mark.slow
+def test_no_apply_or_capture_of_our_dags_waits_in_a_worker(dags: Mapping[str, DAG]) -> None:
+    waiting = [
+        task
+        for dag in dags.values()
+        for task in dag.tasks
+        if task.task_type in ("PulsarApplyOperator", "PulsarCaptureOperator")
+    ]
+    assert [task.task_id for task in waiting if not task.deferrable] == []
+    assert {"apply", "undo.apply", "fresh.capture"} <= {task.task_id for task in waiting}
+
+
 def test_an_apply_that_was_parked_through_its_hold_is_carried_out_once(
     stages: Stages, run_dag: RunDag, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

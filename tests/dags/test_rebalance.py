@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dags.conftest import Answer, RunDag, Stages
+from dags.conftest import Answer, RunDag, Stages, announced
 from dags.rebalancing import FAST, kinds, last_request
 from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
@@ -48,6 +48,8 @@ def test_an_approved_plan_is_carried_out_and_verified_by_tasks_that_hand_on_ids_
     [proposal] = proposals_of_plan(stages.ledger(), digest_of(stages.plan))
     assert (proposal.proposer, proposal.source) == ("dag_test", "airflow")
     assert len(list((tmp_path / "heads").iterdir())) == 1
+    carried_out = {"cluster": "demo", "digest": digest_of(stages.plan), "run": 1}
+    assert announced(2) == [carried_out, {**carried_out, "snapshot": stages.root.snapshots()[-1]}]
     values = handed_on()
     assert {("apply", "return_value"), ("verify", "return_value")} <= values.keys()
     assert [key for key, value in values.items() if NAMESPACE in value or B1 in value] == []

@@ -12,8 +12,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 import documents
-from dags.conftest import RunDag, Stages
+from dags.conftest import RunDag, Stages, announced
 from pulsar_advisor.documents.upgrade import UpgradePreview
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import advised_plan
@@ -25,18 +26,11 @@ pytestmark = pytest.mark.airflow
 
 
 def test_a_snapshot_goes_from_capture_to_the_asset(stages: Stages, run_dag: RunDag) -> None:
-    from airflow.models.asset import AssetEvent
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
     state, _ = run_dag("pulsar_snapshot")
     assert state == "success"
     assert stages.calls == ["capture", "normalize", "validate"]
-    with create_session() as session:
-        event = session.scalars(select(AssetEvent).order_by(AssetEvent.id.desc())).first()
-        assert event is not None
-        [snapshot] = stages.root.snapshots()
-        assert event.extra == {"root": stages.root.url, "cluster": "demo", "snapshot": snapshot}
+    [snapshot] = stages.root.snapshots()
+    assert announced() == [{"root": stages.root.url, "cluster": "demo", "snapshot": snapshot}]
 
 
 def test_one_task_makes_the_tables_and_judges_them_where_the_configuration_says_so(
@@ -89,12 +83,15 @@ def test_checks_are_measured_also_of_a_snapshot_that_must_not_be_used_but_not_it
 def test_a_recommendation_for_a_named_snapshot_ends_with_a_report(stages: Stages, run_dag: RunDag) -> None:
     run_dag("pulsar_snapshot")
     stages.calls.clear()
-    state, _ = run_dag("pulsar_recommend", {"snapshot": stages.root.snapshots()[0]})
+    [snapshot] = stages.root.snapshots()
+    state, _ = run_dag("pulsar_recommend", {"snapshot": snapshot})
     assert state == "success"
     assert stages.calls == [
         "recommend --shedder=all --placement=all --splits --no-unload-children --view=judged",
         "report",
     ]
+    advised = {"snapshot": snapshot, "digest": digest_of(stages.plan)}
+    assert announced() == [{"root": stages.root.url, "cluster": "demo", **advised}]
 
 
 @pytest.mark.slow
