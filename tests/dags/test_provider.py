@@ -65,6 +65,8 @@ def test_airflow_offers_the_connection_type_with_its_fields() -> None:
     assert "admin_urls" in offered["pulsar_admin"].extra_fields
     assert "hosts" in offered["pulsar_zookeeper"].extra_fields
     assert "url" in offered["pulsar_oxia"].extra_fields
+    ours = [form.extra_fields for name, form in offered.items() if name and name.startswith("pulsar_")]
+    assert [name for fields in ours for name, field in (fields or {}).items() if "type" not in field["schema"]] == []
 
 
 @pytest.mark.parametrize(
