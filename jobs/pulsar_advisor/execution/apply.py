@@ -142,7 +142,7 @@ def _begun(attempt: Attempt, unfinished: Run | None, paused: str | None) -> Ongo
         held = take_over(ledger, unfinished, approval, lifts_pause=lifts_pause, pause=paused)
     else:
         held = start_run(ledger, plan, approval)
-    if options.waited and not (unfinished and is_parked(unfinished, options.last_held)):
+    if options.waited and not (unfinished and is_parked(unfinished)):
         # Another process went on meanwhile, and may have sent calls.
         attempt = replace(attempt, options=replace(options, waited=None))
     guard = Guard(held, attempt) if throttle.guard else None
