@@ -6,6 +6,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.fan_out import fan_out
@@ -44,6 +45,14 @@ def test_each_computation_gets_a_task_of_its_own_where_there_are_partitions_enou
         "combination-0": "S0 in task 1",
         "combination-1": "S1 in task 2",
     }
+
+
+def test_an_error_of_the_advisor_arrives_from_an_executor_as_it_was_raised(partitioned: SparkSession) -> None:
+    def fails(payload: Any) -> str:
+        raise DataNotFit(f"nothing fits {payload['shedder']}")
+
+    with pytest.raises(DataNotFit, match=r"^nothing fits S2$"):
+        fan_out(partitioned, TASKS, fails)
 
 
 @pytest.mark.full

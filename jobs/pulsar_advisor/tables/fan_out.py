@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from pulsar_advisor.model.errors import AdvisorError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,14 +54,26 @@ def _on_executors(
     def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                answer = function(json.loads(row["payload"]))
+                answer, failure = None, None
+                try:
+                    answer = function(json.loads(row["payload"]))
+                except AdvisorError as error:  # Spark would call again, and report a stack trace without an exit code
+                    failure = pickle.dumps(error)
                 yield pa.RecordBatch.from_pydict(
-                    {"task": [row["task"]], "answer": [answer], "partition": [TaskContext.get().partitionId()]}
+                    {
+                        "task": pa.array([row["task"]], pa.string()),
+                        "answer": pa.array([answer], pa.string()),
+                        "failure": pa.array([failure], pa.binary()),
+                        "partition": pa.array([TaskContext.get().partitionId()], pa.int64()),
+                    }
                 )
 
     # Placed by number, not by hash or round-robin: either could queue two long computations in one partition.
     placed = spark.createDataFrame(rows).repartitionById(side_by_side, "partition")
-    computed = placed.mapInArrow(compute, "task string, answer string, partition bigint").collect()
+    computed = placed.mapInArrow(compute, "task string, answer string, failure binary, partition bigint").collect()
+    for row in computed:
+        if row["failure"] is not None:
+            raise pickle.loads(row["failure"])
     partitions = len({row["partition"] for row in computed})
     if partitions != side_by_side:
         raise RuntimeError(f"Spark ran {len(tasks)} computations in {partitions} tasks: they waited for each other")
