@@ -56,6 +56,17 @@ def test_a_connect_server_writes_what_an_application_writes(connect_server: str,
     assert written[0] == written[1]
 
 
+@pytest.mark.full
+def test_a_connect_server_keeps_nothing_of_a_command_that_has_ended(connect_server: str, tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "test")
+    skewed_modular_cluster().write(root)
+    command = [sys.executable, "-m", "pulsar_advisor", "normalize", "--root", root.url, "--cluster", "test"]
+    command += ["--remote", f"{connect_server}/;session_id=0f0e0d0c-0b0a-4908-8706-050403020100"]
+    first, second = (subprocess.run(command, capture_output=True, text=True, check=False) for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert "SESSION_CLOSED" in second.stderr
+
+
 @pytest.fixture
 def connect_server() -> Iterator[str]:
     """The address of a Spark Connect server on loopback."""

@@ -74,17 +74,19 @@ def test_jobs_are_called_by_their_work_while_they_are_named(spark: SparkSession)
 def test_under_spark_submit_a_local_master_has_the_same_settings_but_for_what_was_told(tmp_path: Path) -> None:
     job = tmp_path / "job.py"
     asked = ["spark.driver.bindAddress", "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"]
+    asked += ["spark.sql.ansi.enabled"]  # answers depend on it, so it isn't the cluster's
     job.write_text(
         "from pulsar_advisor.tables.session import spark_session\n"
         "session = spark_session(None)\n"
         f"print([session.conf.get(key) for key in {asked}])\n"
     )
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    command = [str(submit), "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=3", str(job)]
+    told = ["--conf", "spark.sql.shuffle.partitions=3", "--conf", "spark.sql.ansi.enabled=false"]
+    command = [str(submit), "--master", "local[2]", *told, str(job)]
     quick = {"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
     environment = {**os.environ, **quick, "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == str(["127.0.0.1", "false", "3"]), done.stderr
+    assert done.stdout.strip() == str(["127.0.0.1", "false", "3", "true"]), done.stderr
 
 
 @pytest.mark.full

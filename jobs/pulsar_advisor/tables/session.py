@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import signal
@@ -67,6 +68,8 @@ _NAMES_OF_JOBS: Final = ("callSite.short", "callSite.long")
 Setting = str | int | bool
 
 _SESSION_SETTINGS: Final[dict[str, Setting]] = {
+    # Without ANSI mode, as on clusters that came from Spark 3, a missing list has the size -1.
+    "spark.sql.ansi.enabled": True,
     "spark.sql.session.timeZone": "UTC",
     # The statistics of cached columns ignore NaN, so `x > limit` skips a batch that contains one (seen in 4.1.3);
     # Great Expectations caches its input.
@@ -74,7 +77,7 @@ _SESSION_SETTINGS: Final[dict[str, Setting]] = {
     # ICU, the Unicode library, first lists the title case of all characters (0.7 s); Java's own code doesn't.
     "spark.sql.icu.caseMappings.enabled": False,
 }
-"""Settings of every session; on a server, each session has its own."""
+"""Settings of every session, also where a cluster has others; on a server, each session has its own."""
 
 _OF_APPLICATION: Final[dict[str, Setting]] = {
     "spark.ui.showConsoleProgress": False,
@@ -138,7 +141,8 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
     snapshot it is for.
 
     `sc://HOST:PORT` is a Spark Connect server, whose Java is running already. `master=None` leaves the choice to
-    `spark-submit`, and its `--conf` values are kept. On a local master everything stays on the loopback interface.
+    `spark-submit`, and its `--conf` values are kept, except for those of `_SESSION_SETTINGS`. On a local master
+    everything stays on the loopback interface.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = SparkContext.getSystemProperty if master is None else lambda _key: None
@@ -165,7 +169,7 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
             if is_small(raw_bytes):
                 settings |= _SMALL
     for key, value in settings.items():
-        if submitted(key) is None:
+        if key in _SESSION_SETTINGS or submitted(key) is None:
             builder = builder.config(key, value)
     logging.getLogger().addFilter(_is_no_failed_call)
 
@@ -296,6 +300,7 @@ def _connected(url: str, raw_bytes: int) -> SparkSession:
         session.version  # noqa: B018
     except PySparkException as error:
         raise UsageError(f"no Spark Connect server at {url}: {str(error).splitlines()[0]}; start one first") from error
+    atexit.register(session.stop)  # the server would keep its rows in memory for an hour
     return session
 
 
