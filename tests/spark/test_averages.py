@@ -271,3 +271,20 @@ def test_both_views_have_the_leaders_averages(spark: SparkSession, tmp_path: Pat
     fresh, published = (cluster_state(snapshot, view).bundles for view in ("fresh", "published"))
     assert (fresh.short_term == published.short_term).all()
     assert fresh.folded_samples.max() == 3
+
+
+@pytest.mark.slow
+def test_of_two_reports_of_one_moment_the_same_counts_in_any_number_of_partitions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    raw = cluster(hot=60, warm=60, cold=60)
+    moved = {**raw.broker_report(HOT, "zookeeper")["lastStats"][BUSY], "msgRateIn": 7.0}
+    raw.broker_report(WARM, "zookeeper")["lastStats"][BUSY] = moved
+    spark.conf.set("spark.sql.shuffle.partitions", 8)
+    try:
+        row = tables(spark, tmp_path, raw)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", 1)
+    # One sample for the report of each broker.
+    expected = after(stored(raw, "shortTermData"), 10, 7.0, 7.0, 7.0)
+    assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected)

@@ -90,7 +90,7 @@ def leader_averages(
         figures.where("view = 'published'")
         .join(reports.select("broker", "at_ms", "first_ms"), "broker")
         .groupBy("bundle")
-        .agg(sf.max_by(sf.struct("stats", "at_ms", "first_ms"), "at_ms").alias("own"))
+        .agg(sf.max_by(sf.struct("stats", "at_ms", "first_ms"), sf.struct("at_ms", "broker")).alias("own"))
     )
     nodes = raw["bundle_data"].select("bundle", "modifiedAt", sf.col("document").alias("node"))
     # Tables of the first releases have the node's own figures, and no number of samples.

@@ -37,6 +37,12 @@ def test_reasons_name_pulsars_issues_and_proposals_at_the_end_of_a_sentence() ->
         assert not re.search(r"#\d|PIP|pulsar/", rest), reason
 
 
+def test_one_table_at_most_is_queried() -> None:
+    """Two tables are judged at a time, and for a query Great Expectations gives each one's rows the same name."""
+    types = {table: {one["type"] for one in suite} for table, suite in suites().items()}
+    assert [table for table in types if "unexpected_rows_expectation" in types[table]] == ["settings"]
+
+
 def test_what_can_be_confined_never_stops_the_line() -> None:
     assert {check.scope for check in checks() if check.severity == "critical"} == {"cluster"}
 
