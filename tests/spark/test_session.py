@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -150,6 +151,17 @@ def test_an_interrupted_start_leaves_no_java_and_no_stack_trace(after_s: float) 
     # A Java that is left keeps its output open, and is waited for.
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+def test_a_session_leaves_what_ctrl_c_does_to_the_command_that_has_set_it(spark: SparkSession) -> None:
+    def end_after_the_steps_in_flight(*_: object) -> None: ...
+
+    before = signal.signal(signal.SIGINT, end_after_the_steps_in_flight)
+    try:
+        assert spark_session("local[2]", "tests") is spark
+        assert signal.getsignal(signal.SIGINT) is end_after_the_steps_in_flight
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_file_whose_name_is_not_ascii_is_found_under_the_locale_c(tmp_path: Path) -> None:

@@ -184,7 +184,8 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
     for name in _CLASSES:
         found = getattr(java, name)
         setattr(java, name, _KnownClass(found._fqn, found._gateway_client))  # found there before Py4J asks Java
-    if threading.current_thread() is threading.main_thread():
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a roll ends after its moves
         signal.signal(signal.SIGINT, _interrupt)
     for context in ("SQL", "DataFrame"):
         # Spark's Python side logs every failed query as JSON; the exception says the same.
