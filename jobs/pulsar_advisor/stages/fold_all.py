@@ -55,10 +55,15 @@ def run(spark: SparkSession, roots: Iterable[Root], today: str, address: str | N
 
 
 def fold_task(task: FoldTask) -> str:
-    """Fold one day where its task runs; returns a `Folded` as JSON. Spark repeats only what dies with its executor."""
+    """Fold one day where its task runs; returns a `Folded` as JSON. Spark repeats only what dies with its executor, or
+    is slow: such a copy waits for the task that holds the day, or its refusal would count as the day's result.
+    """
+    from pulsar_advisor.tables.job import once_free  # loads Spark
+
     cluster = task["cluster"]
     try:
-        folded = Folded(cluster, fold(Root(task["root"], cluster), task["day"], task["address"]).line)
+        day = once_free("fold", lambda: fold(Root(task["root"], cluster), task["day"], task["address"]))
+        folded = Folded(cluster, day.line)
     except AdvisorError as error:
         folded = Folded(cluster, f"{task['day']} can't be folded: {error}", error.exit_code)
     except OSError as error:

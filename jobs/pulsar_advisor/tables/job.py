@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -20,6 +20,7 @@ from pulsar_advisor.tables.session import spark_session
 from pulsar_advisor.tables.snapshot_size import raw_bytes
 
 Stage = Callable[[SparkSession, Snapshot], Any]
+Answer = TypeVar("Answer")
 
 HOLDER_POLL_S: Final = 10.0
 
@@ -46,7 +47,7 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
         snapshot = Root(options.root, options.cluster).resolve(options.snapshot)
         spark = spark_session(options.master, name, raw_bytes=raw_bytes(snapshot))
         try:
-            _once_free(name, lambda: stage(spark, snapshot))
+            once_free(name, lambda: stage(spark, snapshot))
         finally:
             spark.stop()
 
@@ -75,13 +76,12 @@ def _log_stages(name: str) -> None:
     logging.getLogger("pulsar_advisor").setLevel(logging.INFO)
 
 
-def _once_free(name: str, work: Callable[[], Any]) -> None:
-    """Do the work as soon as no other process holds its folder."""
+def once_free(name: str, work: Callable[[], Answer]) -> Answer:
+    """The answer of some work, which is done as soon as no other process holds its folder."""
     is_waiting = False
     while True:
         try:
-            work()
-            return
+            return work()
         except Held as held:
             if not is_waiting:
                 sys.stderr.write(f"{name}: waiting, because {plain(str(held))}\n")
