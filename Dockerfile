@@ -47,6 +47,7 @@ RUN pip install --no-cache-dir --no-deps --no-build-isolation -e . \
         '    echo "spark.authenticate.secret $(cat /run/secrets/spark_secret)"' \
         '    echo spark.network.crypto.enabled true' \
         '    echo spark.network.crypto.cipher AES/GCM/NoPadding' \
+        '    echo spark.network.crypto.authEngineVersion 2' \
         '    echo spark.master.rest.enabled false' \
         '    echo spark.ui.killEnabled false' \
         '  } >"$SPARK_CONF_DIR/spark-defaults.conf"' \

@@ -79,6 +79,13 @@ def test_the_settings_of_spark_are_where_the_image_looks_for_them() -> None:
     assert all(setting.split() in written for setting in re.findall(r"'([^']+)'", settings))
 
 
+def test_spark_derives_its_keys_as_spark_recommends_here_and_in_the_image() -> None:
+    """Version 1, still Spark's default, encrypts with the bare secret of the key exchange."""
+    recommended = r"\bspark\.network\.crypto\.authEngineVersion +2\b"
+    assert re.search(recommended, SETTINGS)
+    assert re.search(recommended, (REPOSITORY / "Dockerfile").read_text())
+
+
 def test_the_role_is_that_of_the_pods_of_tasks() -> None:
     assert BINDING["roleRef"]["name"] == ROLE["metadata"]["name"]
     assert [(each["namespace"], each["name"]) for each in BINDING["subjects"]] == [("airflow", "airflow-worker")]
