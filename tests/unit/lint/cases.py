@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pulsar_advisor.lint.rule import Case
+from pulsar_advisor.lint.rule import Case, Rule, Violation
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from states import BrokerRow, BundleRow, cluster_state
 
@@ -39,3 +39,10 @@ def case(
     of = cluster_state([*rows, *brokers], bundles, **state)
     by_broker = runtime if runtime is not None else dict.fromkeys(of.brokers.ids, texts)
     return Case(of, resolve_settings(of.pulsar_version, texts, dynamic), by_broker, dynamic or {})
+
+
+def violation(rule: Rule, of: Case) -> Violation:
+    """What a rule finds in a cluster that breaks it."""
+    found = rule.find(of)
+    assert found is not None, f"{rule.name} finds nothing"
+    return found

@@ -6,7 +6,7 @@ from pulsar_advisor.lint import configuration
 from pulsar_advisor.lint.rule import Rule
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from states import BrokerRow
-from unit.lint.cases import case
+from unit.lint.cases import case, violation
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,7 @@ from unit.lint.cases import case
     ],
 )
 def test_a_switch_that_is_off_is_named(rule: Rule, key: str) -> None:
-    found = rule.find(case(50, settings={key: "false"}))
-    assert found is not None
+    found = violation(rule, case(50, settings={key: "false"}))
     assert found.sentence == f"{key} is false"
     assert found.change == {key: "true"}
     assert rule.find(case(50)) is None
@@ -26,8 +25,7 @@ def test_a_switch_that_is_off_is_named(rule: Rule, key: str) -> None:
 
 def test_brokers_that_disagree_are_named_by_their_key() -> None:
     rule, key = configuration.brokers_agree, "loadBalancerBrokerThresholdShedderPercentage"
-    found = rule.find(case(50, 40, runtime={"b1:8080": {key: "10"}, "b2:8080": {key: "20"}}))
-    assert found is not None
+    found = violation(rule, case(50, 40, runtime={"b1:8080": {key: "10"}, "b2:8080": {key: "20"}}))
     assert found.sentence == f"{key} (10 or 20)"
     assert rule.find(case(50, 40, runtime={"b1:8080": {key: "10"}, "b2:8080": {key: "10"}})) is None
 
@@ -48,22 +46,17 @@ def test_brokers_may_have_different_network_cards() -> None:
 )
 def test_a_dynamic_value_without_effect_is_named(key: str, value: str, version: str) -> None:
     rule = configuration.dynamic_values_are_in_force
-    found = rule.find(case(50, dynamic={key: value}, pulsar_version=version))
-    assert found is not None
-    assert found.sentence == f"ignored: {key}={value}"
+    assert violation(rule, case(50, dynamic={key: value}, pulsar_version=version)).sentence == f"ignored: {key}={value}"
     assert rule.find(case(50, dynamic={"loadBalancerSheddingEnabled": "false"}, pulsar_version=version)) is None
 
 
 def test_a_setting_of_another_strategy_is_named() -> None:
     rule, tuned = configuration.settings_are_read, {"loadBalancerAvgShedderLowThreshold": "20"}
-    found = rule.find(case(50, settings=tuned))
-    assert found is not None
+    found = violation(rule, case(50, settings=tuned))
     assert found.sentence == (
         "loadBalancerAvgShedderLowThreshold: neither ThresholdShedder nor LeastLongTermMessageRate reads it"
     )
-    two = rule.find(case(50, settings={**tuned, "minUnloadMessage": "5"}))
-    assert two is not None
-    assert two.sentence.endswith("reads them")
+    assert violation(rule, case(50, settings={**tuned, "minUnloadMessage": "5"})).sentence.endswith("reads them")
     assert rule.find(case(50, settings=tuned, shedder="AvgShedder", placement="AvgShedder")) is None
     assert rule.find(case(50, settings={"loadBalancerAvgShedderLowThreshold": "15"})) is None
 
@@ -90,17 +83,14 @@ def test_a_setting_that_the_load_manager_reads_itself_is_not(key: str, value: st
 
 
 def test_what_the_simple_manager_does_not_read_is_named() -> None:
-    found = configuration.settings_are_read.find(
-        case(50, settings={"loadBalancerBrokerMaxTopics": "1000"}, load_manager="simple")
-    )
-    assert found is not None
+    of = case(50, settings={"loadBalancerBrokerMaxTopics": "1000"}, load_manager="simple")
+    assert configuration.settings_are_read.find(of) is not None
 
 
 def test_a_cluster_in_mid_upgrade_that_prefers_later_versions_is_named() -> None:
     rule, prefers = configuration.older_brokers_get_bundles, {"preferLaterVersions": "true"}
     upgraded = BrokerRow("new:8080", version="4.2.4")
-    found = rule.find(case(50, 40, brokers=[upgraded], settings=prefers))
-    assert found is not None
+    found = violation(rule, case(50, 40, brokers=[upgraded], settings=prefers))
     assert found.sentence == "1 of 3 brokers, with 4.2.4, get all bundles; those with 4.0.8 get none"
     assert rule.find(case(50, 40, brokers=[upgraded])) is None
     assert rule.find(case(50, 40, settings=prefers)) is None
@@ -108,10 +98,8 @@ def test_a_cluster_in_mid_upgrade_that_prefers_later_versions_is_named() -> None
 
 def test_the_newest_version_is_the_one_with_the_greatest_numbers() -> None:
     upgraded = [BrokerRow(f"new-{number}:8080", version="4.0.10") for number in range(3)]
-    found = configuration.older_brokers_get_bundles.find(
-        case(50, brokers=upgraded, settings={"preferLaterVersions": "true"})
-    )
-    assert found is not None
+    of = case(50, brokers=upgraded, settings={"preferLaterVersions": "true"})
+    found = violation(configuration.older_brokers_get_bundles, of)
     assert found.sentence == "3 of 4 brokers, with 4.0.10, get all bundles; those with 4.0.8 get none"
 
 

@@ -6,7 +6,7 @@ import pytest
 from pulsar_advisor.lint import splits
 from pulsar_advisor.lint.rule import Case
 from states import BundleRow
-from unit.lint.cases import case
+from unit.lint.cases import case, violation
 
 LARGE = BundleRow("t/n", "0x00000000_0x80000000", "b1:8080", traffic=(40_000, 1, 1e6, 1e6), topics=3)
 SMALL = BundleRow("t/n", "0x80000000_0xffffffff", "b1:8080", traffic=(10, 10, 1e3, 1e3), topics=3)
@@ -14,8 +14,7 @@ SMALL = BundleRow("t/n", "0x80000000_0xffffffff", "b1:8080", traffic=(10, 10, 1e
 
 def test_a_bundle_above_a_limit_without_automatic_splits_is_named() -> None:
     rule, off = splits.large_bundles_are_split, {"loadBalancerAutoBundleSplitEnabled": "false"}
-    found = rule.find(case(50, bundles=[LARGE, SMALL], settings=off))
-    assert found is not None
+    found = violation(rule, case(50, bundles=[LARGE, SMALL], settings=off))
     assert found.sentence == "t/n/0x00000000_0x80000000 should be split"
     assert rule.find(case(50, bundles=[LARGE, SMALL])) is None
     assert rule.find(case(50, bundles=[SMALL], settings=off)) is None
@@ -36,8 +35,7 @@ def test_a_bandwidth_limit_beyond_32_bits_is_compared_as_the_manager_does(load_m
 def test_a_full_namespace_with_a_bundle_above_a_limit_is_named() -> None:
     rule, key = splits.namespaces_have_room_for_splits, "loadBalancerNamespaceMaximumBundles"
     full = {key: "2"}
-    found = rule.find(case(50, bundles=[LARGE, SMALL], settings=full))
-    assert found is not None
+    found = violation(rule, case(50, bundles=[LARGE, SMALL], settings=full))
     assert found.sentence.startswith("above a limit: ") and found.sentence.endswith("; its namespace has 2 bundles")
     assert rule.find(case(50, bundles=[LARGE, SMALL], settings=found.change)) is None
     created_with_more = rule.find(case(50, bundles=[LARGE, SMALL], settings={key: "1"}))
@@ -54,13 +52,11 @@ def with_topic_traffic(of: Case, *traffic: float) -> Case:
 
 def test_a_topic_above_the_limits_is_named() -> None:
     rule, of = splits.topics_fit_into_bundles, case(50, bundles=[LARGE], topics=["persistent://t/n/hot"])
-    found = rule.find(with_topic_traffic(of, 40_000, 1, 1e6, 1e6))
-    assert found is not None
+    found = violation(rule, with_topic_traffic(of, 40_000, 1, 1e6, 1e6))
     assert found.sentence == "persistent://t/n/hot alone has 40,001 msg/s and 1.9 MiB/s"
     assert rule.find(with_topic_traffic(of, 1, 1, 1, 1)) is None
     two = case(50, bundles=[LARGE], topics=["persistent://t/n/hot", "persistent://t/n/warm"])
-    found = rule.find(with_topic_traffic(two, 40_000, 1, 1e6, 1e6))
-    assert found is not None
+    found = violation(rule, with_topic_traffic(two, 40_000, 1, 1e6, 1e6))
     assert found.sentence.startswith("persistent://t/n/hot alone, the busiest of 2 such topics, has 40,001 msg/s")
 
 
@@ -71,8 +67,7 @@ def test_a_segment_is_split_as_it_has_no_partitions_which_releases_before_5_cann
 def test_a_bundle_that_flow_would_split_in_more_than_two_is_named() -> None:
     flow = {"defaultNamespaceBundleSplitAlgorithm": "flow_or_qps_equally_divide"}
     rule, huge = splits.flow_splits_in_two, replace(LARGE, traffic=(70_000, 1, 1e6, 1e6))
-    found = rule.find(case(50, bundles=[huge], settings=flow, load_manager="extensible"))
-    assert found is not None
+    found = violation(rule, case(50, bundles=[huge], settings=flow, load_manager="extensible"))
     assert found.sentence == "more than twice a limit: t/n/0x00000000_0x80000000"
     by_hand = {**flow, "loadBalancerAutoBundleSplitEnabled": "false"}
     assert rule.find(case(50, bundles=[huge], settings=by_hand, load_manager="extensible")) is None
@@ -82,7 +77,6 @@ def test_a_bundle_that_flow_would_split_in_more_than_two_is_named() -> None:
 
 def test_children_that_stay_are_named() -> None:
     rule, stay = splits.children_of_splits_move, {"loadBalancerAutoUnloadSplitBundlesEnabled": "false"}
-    found = rule.find(case(50, settings=stay))
-    assert found is not None
+    assert rule.find(case(50, settings=stay)) is not None
     assert rule.find(case(50)) is None
     assert rule.find(case(50, settings=stay | {"loadBalancerAutoBundleSplitEnabled": "false"})) is None

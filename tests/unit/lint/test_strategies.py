@@ -4,7 +4,7 @@ from pulsar_advisor.lint import configuration, strategies
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.configuration.settings import texts_of
 from states import BundleRow
-from unit.lint.cases import PACKAGE, case
+from unit.lint.cases import PACKAGE, case, violation
 
 EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
 
@@ -18,8 +18,7 @@ EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
     ],
 )
 def test_a_shedder_and_a_placement_that_judge_differently_are_named(shedder: str, placement: str, change: str) -> None:
-    found = strategies.shedder_and_placement_agree.find(case(50, shedder=shedder, placement=placement))
-    assert found is not None
+    found = violation(strategies.shedder_and_placement_agree, case(50, shedder=shedder, placement=placement))
     assert shedder in found.sentence and placement in found.sentence
     assert found.change == {"loadBalancerLoadPlacementStrategy": PACKAGE + change}
 
@@ -75,9 +74,7 @@ def test_avg_shedder_that_places_for_another_shedder_keeps_the_modular_manager_f
     release: str, what: str, load_manager: str
 ) -> None:
     of = {"pulsar_version": release, "load_manager": load_manager, "placement": "AvgShedder"}
-    found = strategies.modular_manager_starts.find(case(50, shedder="ThresholdShedder", **of))
-    assert found is not None
-    assert what in found.sentence
+    assert what in violation(strategies.modular_manager_starts, case(50, shedder="ThresholdShedder", **of)).sentence
 
 
 def test_a_strategy_of_the_extensible_manager_keeps_the_modular_one_from_starting() -> None:
@@ -94,8 +91,7 @@ def test_a_strategy_of_the_extensible_manager_keeps_the_modular_one_from_startin
 def test_a_dynamic_shedder_keeps_the_modular_manager_from_starting_again_beside_avg_shedder_as_placement() -> None:
     dynamic = {"loadBalancerLoadSheddingStrategy": PACKAGE + "ThresholdShedder"}
     of = {"shedder": "AvgShedder", "placement": "AvgShedder", "pulsar_version": "4.2.4"}
-    found = strategies.modular_manager_starts.find(case(50, dynamic=dynamic, **of))
-    assert found is not None
+    assert strategies.modular_manager_starts.find(case(50, dynamic=dynamic, **of)) is not None
     assert strategies.modular_manager_starts.find(case(50, **of)) is None
 
 
@@ -108,11 +104,9 @@ def test_the_modular_manager_starts_with_avg_shedder_in_both_roles(release: str)
 
 def test_before_3_0_8_avg_shedder_has_to_be_named_by_the_simple_managers_key_too() -> None:
     of = {"pulsar_version": "3.0.7", "shedder": "AvgShedder"}
-    found = strategies.modular_manager_starts.find(case(50, placement="AvgShedder", **of))
-    assert found is not None
+    found = violation(strategies.modular_manager_starts, case(50, placement="AvgShedder", **of))
     assert "loadBalancerPlacementStrategy names the shedder" in found.sentence
-    needed = strategies.avg_shedder_places_too.find(case(50, placement="LeastLongTermMessageRate", **of))
-    assert needed is not None
+    needed = violation(strategies.avg_shedder_places_too, case(50, placement="LeastLongTermMessageRate", **of))
     changed = case(50, settings=needed.change, **of)
     assert strategies.modular_manager_starts.find(changed) is None
     assert configuration.settings_are_read.find(changed) is None
@@ -126,8 +120,8 @@ def test_round_robin_ignores_load() -> None:
 
 @pytest.mark.parametrize("shedder", ["ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder"])
 def test_what_replaces_round_robin_suits_the_shedder(shedder: str) -> None:
-    found = strategies.placement_looks_at_load.find(case(50, shedder=shedder, placement="RoundRobinBrokerSelector"))
-    assert found is not None
+    of = case(50, shedder=shedder, placement="RoundRobinBrokerSelector")
+    found = violation(strategies.placement_looks_at_load, of)
     texts = {"loadBalancerLoadSheddingStrategy": PACKAGE + shedder, **found.change}
     placed = case(50, settings=texts)
     assert strategies.shedder_and_placement_agree.find(placed) is None
@@ -156,8 +150,7 @@ def test_an_idle_broker_needs_a_choice_only_about_bundles_of_others() -> None:
 
 def test_the_extensible_manager_ignores_a_placement_strategy() -> None:
     rule = strategies.load_manager_reads_strategies
-    found = rule.find(case(50, load_manager="extensible", placement="RoundRobinBrokerSelector"))
-    assert found is not None
+    found = violation(rule, case(50, load_manager="extensible", placement="RoundRobinBrokerSelector"))
     assert "loadBalancerLoadPlacementStrategy=" in found.sentence
     assert rule.find(case(50, load_manager="extensible")) is None
 
@@ -175,8 +168,7 @@ def test_default_strategies_in_a_runtime_configuration_were_not_set(load_manager
 def test_from_5_0_1_the_modular_manager_ignores_avg_shedder_as_placement_of_another_shedder() -> None:
     rule = strategies.load_manager_reads_strategies
     of = {"pulsar_version": "5.0.1", "placement": "AvgShedder"}
-    found = rule.find(case(50, shedder="ThresholdShedder", **of))
-    assert found is not None
+    found = violation(rule, case(50, shedder="ThresholdShedder", **of))
     assert found.sentence == "the Modular manager ignores loadBalancerLoadPlacementStrategy=AvgShedder"
     assert rule.find(case(50, shedder="AvgShedder", **of)) is None
     assert rule.find(case(50, shedder="ThresholdShedder", placement="AvgShedder")) is None
@@ -185,15 +177,12 @@ def test_from_5_0_1_the_modular_manager_ignores_avg_shedder_as_placement_of_anot
 def test_a_dynamic_shedder_counts_after_a_restart_only_though_every_broker_reports_it() -> None:
     rule = strategies.shedder_is_in_force
     dynamic = {"loadBalancerLoadSheddingStrategy": PACKAGE + "AvgShedder"}
-    found = rule.find(case(50, shedder="AvgShedder", dynamic=dynamic))
-    assert found is not None
+    found = violation(rule, case(50, shedder="AvgShedder", dynamic=dynamic))
     assert "AvgShedder is set dynamically: a leader that started before that still uses" in found.sentence
     assert rule.find(case(50, shedder="AvgShedder")) is None
 
 
 def test_a_class_of_the_operators_is_named() -> None:
     rule = strategies.strategies_are_modelled
-    found = rule.find(case(50, shedder="MyShedder"))
-    assert found is not None
-    assert found.sentence == "not modelled: MyShedder"
+    assert violation(rule, case(50, shedder="MyShedder")).sentence == "not modelled: MyShedder"
     assert rule.find(case(50)) is None

@@ -10,15 +10,14 @@ from pulsar_advisor.model.configuration.resolved_settings import ResolvedSetting
 from pulsar_advisor.planning.questions.explain import explain
 from pulsar_advisor.planning.requests.request import Request
 from states import BrokerRow, BundleRow
-from unit.lint.cases import MIB, case
+from unit.lint.cases import MIB, case, violation
 
 TEN_BUSY_ONE_IDLE = [80.0] * 10 + [0.0]
 
 
 def test_ten_busy_brokers_and_an_idle_one_need_the_lower_boundary() -> None:
     rule = thresholds.idle_broker_is_noticed
-    found = rule.find(case(*TEN_BUSY_ONE_IDLE))
-    assert found is not None
+    found = violation(rule, case(*TEN_BUSY_ONE_IDLE))
     assert found.sentence.startswith("b11:8080 is at 0.0%, the mean is 72.7%")
     assert found.change["lowerBoundarySheddingEnabled"] == "true"
     assert rule.find(case(*TEN_BUSY_ONE_IDLE, settings=found.change)) is None
@@ -27,12 +26,10 @@ def test_ten_busy_brokers_and_an_idle_one_need_the_lower_boundary() -> None:
 
 def test_a_busy_broker_gives_to_an_idle_one_only_as_much_as_is_worth_shedding() -> None:
     """Of 80 MiB/s the lower boundary sheds half of ten percent."""
-    found = thresholds.idle_broker_is_noticed.find(case(*TEN_BUSY_ONE_IDLE))
-    assert found is not None
+    found = violation(thresholds.idle_broker_is_noticed, case(*TEN_BUSY_ONE_IDLE))
     assert found.change["loadBalancerBundleUnloadMinThroughputThreshold"] == "4"
     much = [broker(f"b{number}:8080", usage, 3 * usage) for number, usage in enumerate(TEN_BUSY_ONE_IDLE, start=1)]
-    found = thresholds.idle_broker_is_noticed.find(case(brokers=much))
-    assert found is not None
+    found = violation(thresholds.idle_broker_is_noticed, case(brokers=much))
     assert found.change == {"lowerBoundarySheddingEnabled": "true"}
 
 
@@ -95,8 +92,7 @@ APART = (broker("busy:8080", 90, 3, 3000), broker("idle:8080", 10, 1, 10))
 def test_a_threshold_out_of_reach_is_named_and_its_change_mends_it(
     rule: Rule, usages: Sequence[float], settings: dict[str, str], sentence: str
 ) -> None:
-    found = rule.find(case(*usages, settings=settings))
-    assert found is not None
+    found = violation(rule, case(*usages, settings=settings))
     assert found.sentence == sentence
     if found.change:
         assert rule.find(case(*usages, settings=settings | found.change)) is None
@@ -152,8 +148,7 @@ def test_no_percentage_helps_where_only_more_brokers_do(usages: Sequence[float])
 def test_a_minimum_that_hides_an_imbalance_is_named_and_its_change_mends_it(
     rule: Rule, shedder: str, brokers: Sequence[BrokerRow], settings: dict[str, str], part: str
 ) -> None:
-    found = rule.find(case(brokers=brokers, shedder=shedder, settings=settings))
-    assert found is not None
+    found = violation(rule, case(brokers=brokers, shedder=shedder, settings=settings))
     assert part in found.sentence
     assert found.change
     changed = dict(found.change)
@@ -173,8 +168,7 @@ def test_a_minimum_that_hides_an_imbalance_is_named_and_its_change_mends_it(
     ],
 )
 def test_avg_thresholds_in_the_wrong_order_are_named(settings: dict[str, str], sentence: str) -> None:
-    found = thresholds.avg_thresholds_are_ordered.find(case(50, shedder="AvgShedder", settings=settings))
-    assert found is not None
+    found = violation(thresholds.avg_thresholds_are_ordered, case(50, shedder="AvgShedder", settings=settings))
     assert found.sentence == sentence
     assert thresholds.avg_thresholds_are_ordered.find(case(50, shedder="AvgShedder")) is None
 
@@ -195,8 +189,7 @@ def test_one_of_both_minimums_is_enough_for_the_uniform_shedder_up_to_2_11(relea
 
 def test_a_target_that_usage_cannot_deviate_by_is_named() -> None:
     rule = thresholds.target_deviation_can_be_exceeded
-    found = rule.find(case(4, 2, load_manager="extensible"))
-    assert found is not None
+    found = violation(rule, case(4, 2, load_manager="extensible"))
     assert "at a mean of 3.0% usage can't deviate by more than 0.17, and the target is 0.25" in found.sentence
     assert rule.find(case(4, 2, load_manager="extensible", settings=found.change)) is None
     assert rule.find(case(60, 40, load_manager="extensible")) is None
@@ -218,8 +211,7 @@ def many_bundles(number: int) -> list[BundleRow]:
 
 def test_too_few_top_bundles_are_named_with_the_number_that_suffices() -> None:
     rule = thresholds.top_bundles_are_enough
-    found = rule.find(case(80, 10, bundles=many_bundles(64), load_manager="extensible"))
-    assert found is not None
+    found = violation(rule, case(80, 10, bundles=many_bundles(64), load_manager="extensible"))
     assert "have at most 14% of its throughput to move; closing the gap to b2:8080 takes 44%" in found.sentence
     changed = case(80, 10, bundles=many_bundles(64), load_manager="extensible", settings=found.change)
     assert rule.find(changed) is None
@@ -251,9 +243,7 @@ def test_nothing_is_found_where_brokers_are_even_or_their_shedder_acts(
 )
 def test_a_limit_of_zero_is_named(of: dict[str, Any], key: str) -> None:
     rule = thresholds.shedder_may_move_something
-    found = rule.find(case(50, settings={key: "0"}, **of))
-    assert found is not None
-    assert found.sentence.endswith(f" moves nothing with {key}=0")
+    assert violation(rule, case(50, settings={key: "0"}, **of)).sentence.endswith(f" moves nothing with {key}=0")
     assert rule.find(case(50, **of)) is None
 
 
@@ -267,8 +257,7 @@ def test_lint_and_explain_name_the_same_limit() -> None:
         for text in ("0x00000000_0x80000000", "0x80000000_0xffffffff")
     ]
     of = case(brokers=rows, bundles=bundles, settings={key: "100"}, shedder="ThresholdShedder")
-    found = thresholds.small_throughput_is_shed.find(of)
-    assert found is not None
+    found = violation(thresholds.small_throughput_is_shed, of)
 
     def resolve(what_if: Mapping[str, str]) -> ResolvedSettings:
         return resolve_settings("4.0.8", {key: "100"}, what_if=what_if)
