@@ -329,6 +329,20 @@ class Inputs:
     settings: Mapping[str, PlannedSetting]
     lint: tuple[LintFinding, ...] = ()
 
+    def with_plans(self, *plans: Plan, **changes: Any) -> Inputs:
+        """The same with other plans, and with what the planner recommends of them but for these fields."""
+        return replace(self, plans=plans, recommendation=recommendation_of(plans)).recommending(**changes)
+
+    def recommending(self, sentence: str | None = None, **changes: Any) -> Inputs:
+        """The same with other fields of the recommendation, or with other words of advice."""
+        if sentence is not None:
+            changes["advice"] = self.recommendation.advice.model_copy(update={"sentence": sentence})
+        return replace(self, recommendation=self.recommendation.model_copy(update=changes))
+
+    def with_brokers(self, **columns: Any) -> Inputs:
+        """The same with other figures of its brokers."""
+        return replace(self, state=replace(self.state, brokers=replace(self.state.brokers, **columns)))
+
     def page(
         self,
         *,

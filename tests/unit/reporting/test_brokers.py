@@ -45,8 +45,7 @@ def test_shares_are_parts_of_the_brokers_own_totals() -> None:
 
 def test_a_broker_that_reports_no_traffic_gives_no_share() -> None:
     inputs = skewed_inputs()
-    silent = replace(inputs.state.brokers, traffic=np.zeros_like(inputs.state.brokers.traffic))
-    page = replace(inputs, state=replace(inputs.state, brokers=silent)).page()
+    page = inputs.with_brokers(traffic=np.zeros_like(inputs.state.brokers.traffic)).page()
     assert {share.msg_rate_share for hot in page.hot for share in hot.bundles} == {None}
 
 
@@ -68,15 +67,11 @@ def test_the_resource_that_decides_is_that_of_the_plan_whatever_its_weight() -> 
     inputs = skewed_inputs()
     usage = inputs.state.brokers.usage.copy()
     usage[:, 0] /= 2  # what plans start from is not always what was reported
-    reported = replace(inputs.state, brokers=replace(inputs.state.brokers, usage=usage))
-    assert {row.deciding_resource for row in replace(inputs, state=reported).page().brokers.rows} == {"cpu"}
+    assert {row.deciding_resource for row in inputs.with_brokers(usage=usage).page().brokers.rows} == {"cpu"}
 
 
 def test_brokers_that_were_set_aside_are_in_no_figure_of_the_spread() -> None:
-    inputs = skewed_inputs()
-    brokers = inputs.state.brokers
-    complete = np.array([row != 3 for row in range(len(brokers))])
-    page = replace(inputs, state=replace(inputs.state, brokers=replace(brokers, complete=complete))).page()
+    page = skewed_inputs().with_brokers(complete=np.array([True, True, True, False])).page()
     counted = [row.before_ratio for row in page.brokers.rows if row.complete]
     assert page.brokers.before.minimum == min(counted, key=lambda ratio: ratio or 0.0)
 
@@ -93,10 +88,7 @@ def test_a_step_that_can_not_be_carried_out_is_not_in_the_plan_of_a_bundle() -> 
 def test_a_prediction_names_the_plan_that_is_not_advised() -> None:
     inputs = skewed_inputs()
     assert inputs.page().brokers.predicted == "after the plan"
-    unadvised = inputs.recommendation.model_copy(
-        update={"advice": Advice(plan=None, digest=None, sentence="Do nothing.")}
-    )
-    page = replace(inputs, recommendation=unadvised).page()
+    page = inputs.recommending(advice=Advice(plan=None, digest=None, sentence="Do nothing.")).page()
     assert page.brokers.predicted == (
         "after the plan of ThresholdShedder with LeastLongTermMessageRate, which is not advised"
     )

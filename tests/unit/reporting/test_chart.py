@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_advisor.reporting.brokers import Threshold
 from pulsar_advisor.reporting.chart import _ticks, shared_suffix, tradeoff_chart, tradeoff_text, usage_chart
+from pulsar_advisor.reporting.options import Options
 from unit.reporting.skewed import hostile_inputs, skewed_inputs
 
 
@@ -47,28 +48,28 @@ def test_hostile_names_leave_the_drawing_well_formed() -> None:
     assert "script" not in {element.tag for element in root.iter()}
 
 
-def test_plans_on_the_front_are_numbered_as_in_the_table() -> None:
+def skewed_options() -> Options:
     options = skewed_inputs().page().options
     assert options is not None
+    return options
+
+
+def test_plans_on_the_front_are_numbered_as_in_the_table() -> None:
+    options = skewed_options()
     words = [element.text for element in ElementTree.fromstring(tradeoff_chart(options, 400)).iter("text")]
-    assert {
-        "topics and clients disturbed",
-        *(one.label for one in options.tradeoffs if one.on_front),
-    } <= {*words}
+    assert {"topics and clients disturbed", *(one.label for one in options.tradeoffs if one.on_front)} <= {*words}
     assert "do nothing" not in words
     assert "Without a plan it is at 91.0%" in tradeoff_text(options)
 
 
 def test_a_plan_that_makes_the_busiest_broker_busier_does_not_flatten_the_others() -> None:
-    options = skewed_inputs().page().options
-    assert options is not None
+    options = skewed_options()
     worse = replace(options.tradeoffs[-1], maximum_ratio=4.2, on_front=False)
     assert tradeoff_chart(replace(options, tradeoffs=(*options.tradeoffs, worse)), 400) == tradeoff_chart(options, 400)
 
 
 def test_the_words_count_the_choices_that_the_chart_of_disruption_shows() -> None:
-    options = skewed_inputs().page().options
-    assert options is not None
+    options = skewed_options()
     worse = replace(options.tradeoffs[-1], maximum_ratio=4.2, on_front=False)
     words = tradeoff_text(replace(options, tradeoffs=(*options.tradeoffs, worse)))
     assert words.startswith("Chart of 3\N{NO-BREAK SPACE}choices ")
@@ -94,8 +95,7 @@ def test_the_axis_has_a_tick_at_each_threshold_and_none_too_close_to_another(
 
 
 def test_what_is_said_of_doing_nothing_holds_though_a_plan_disturbs_nothing() -> None:
-    options = skewed_inputs().page().options
-    assert options is not None
+    options = skewed_options()
     nothing = next(one for one in options.tradeoffs if one.name == "do nothing")
     free = replace(nothing, name="A with B", maximum_ratio=0.4)
     chosen = replace(options, tradeoffs=(free, replace(nothing, on_front=False)))

@@ -10,8 +10,9 @@ from dataclasses import replace
 from hashlib import sha256
 from html import unescape
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 from pulsar_advisor.lint.judge import LintFinding
@@ -59,14 +60,9 @@ def test_the_headline_is_the_verdict(inputs: Inputs, reading: Reading) -> None:
 
 
 def test_the_spread_says_that_it_leaves_out_brokers_that_were_set_aside(inputs: Inputs, reading: Reading) -> None:
-    complete = inputs.state.brokers.complete.copy()
-    complete[0] = False
-    state = replace(inputs.state, brokers=replace(inputs.state.brokers, complete=complete))
+    one_aside = inputs.with_brokers(complete=np.array([False, True, True, True]))
     assert "Usage of all brokers" in reading.text
-    assert (
-        "Usage of registered brokers with complete figures"
-        in read(render_html(replace(inputs, state=state).page())).text
-    )
+    assert "Usage of registered brokers with complete figures" in read(render_html(one_aside.page())).text
 
 
 def test_a_step_that_the_page_leaves_out_is_named_without_a_link() -> None:
@@ -162,10 +158,8 @@ def test_a_dynamic_or_what_if_value_is_listed_before_the_defaults(reading: Readi
 
 
 def test_what_could_not_be_evaluated_is_not_called_failed(reading: Reading) -> None:
-    results = {
-        row[2].split("  ")[0].strip(): row[0] for row in reading.rows if row and row[0] in ("failed", "not evaluated")
-    }
-    assert list(results.values()) == ["not evaluated", "failed"]
+    results = [row[0] for row in reading.rows if row and row[0] in ("failed", "not evaluated")]
+    assert results == ["not evaluated", "failed"]
     assert "column bandwidth_out_limit is missing" in reading.text
 
 
@@ -210,11 +204,9 @@ def test_only_where_all_is_well_the_page_is_green_whatever_the_words(
     severity: Literal["warning", "info"], options: bool, outcome: GoalOutcome | None, kicker: str, kind: str
 ) -> None:
     inputs = balanced_inputs()
-    of = inputs.recommendation
-    said = of.advice.model_copy(update={"sentence": "All is as it is."})
-    known = {"advice": said, "findings": (Finding(severity, "a is at 60%."),), "goal_outcome": outcome}
-    changed = of.model_copy(update={**known, "options": of.options if options else ()})
-    page = replace(inputs, recommendation=changed).page()
+    known: dict[str, Any] = {"findings": (Finding(severity, "a is at 60%."),), "goal_outcome": outcome}
+    known["options"] = inputs.recommendation.options if options else ()
+    page = inputs.recommending("All is as it is.", **known).page()
     text = render_html(page)
     assert f'<p class="kicker">{kicker}</p>' in text
     assert f'class="verdict {kind}"' in text

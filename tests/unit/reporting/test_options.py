@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import documents
+from pulsar_advisor.planning.advice.options import Option
 from pulsar_advisor.planning.proposals.configured import Configured
 from pulsar_advisor.planning.usage.merit import Cost
 from pulsar_advisor.planning.usage.model_errors import ModelErrors
 from pulsar_advisor.reporting.options import NOTHING, Options, cost_text, options_of
+from unit.reporting.scores import plain
 from unit.reporting.skewed import skewed_inputs
 
 OWN = Configured("ThresholdShedder", "LeastLongTermMessageRate")
 
 
-def options() -> Options:
-    found = options_of(skewed_inputs().recommendation, OWN)
+def options(**changes: Any) -> Options:
+    """Those of the skewed cluster's recommendation, with other fields in it."""
+    found = options_of(skewed_inputs().recommending(**changes).recommendation, OWN)
     assert found is not None
     return found
 
 
-def plain(text: str) -> str:
-    return text.replace("\u00a0", " ")
+def first_option() -> Option:
+    return (skewed_inputs().recommendation.options or ())[0]
 
 
 def test_the_advice_is_an_option_with_effect_and_cost() -> None:
@@ -35,15 +39,10 @@ def test_the_advice_is_an_option_with_effect_and_cost() -> None:
 
 
 def test_a_plan_of_unloads_alone_is_compared_with_the_bound_for_moves_of_whole_bundles() -> None:
-    recommendation = skewed_inputs().recommendation
-    first = (recommendation.options or ())[0]
-    option = replace(first, kind="move", maximum_ratio=0.61, gain_ratio=0.3)
+    option = replace(first_option(), kind="move", maximum_ratio=0.61, gain_ratio=0.3)
 
     def effect(lowest: float) -> str:
-        changed = {"options": (option,), "lowest_maximum_ratio": lowest}
-        found = options_of(recommendation.model_copy(update=changed), OWN)
-        assert found is not None
-        return plain(found.rows[0].effect)
+        return plain(options(options=(option,), lowest_maximum_ratio=lowest).rows[0].effect)
 
     assert effect(0.6).endswith("61.0%, 1.0 points above the bound for moves of whole bundles")
     assert effect(0.61).endswith("61.0%, at the bound for moves of whole bundles")
@@ -52,12 +51,8 @@ def test_a_plan_of_unloads_alone_is_compared_with_the_bound_for_moves_of_whole_b
 
 @pytest.mark.parametrize(("worst", "said"), [(0.64, ""), (0.7, " (at worst 70.0%)")])
 def test_the_worse_end_is_said_if_it_differs_by_more_than_noise(worst: float, said: str) -> None:
-    recommendation = skewed_inputs().recommendation
-    first = (recommendation.options or ())[0]
-    option = replace(first, maximum_ratio=0.61, gain_ratio=0.3, highest_maximum_ratio=worst)
-    found = options_of(recommendation.model_copy(update={"options": (option,)}), OWN)
-    assert found is not None
-    assert plain(found.rows[0].effect) == f"highest usage falls from 91.0% to 61.0%{said}"
+    option = replace(first_option(), maximum_ratio=0.61, gain_ratio=0.3, highest_maximum_ratio=worst)
+    assert plain(options(options=(option,)).rows[0].effect) == f"highest usage falls from 91.0% to 61.0%{said}"
 
 
 def test_doing_nothing_is_the_last_option() -> None:
@@ -90,10 +85,8 @@ def test_a_plan_has_the_number_of_its_option_wherever_it_is_named() -> None:
 
 
 def test_a_plan_that_is_no_option_has_a_letter() -> None:
-    recommendation = skewed_inputs().recommendation
-    nothing = tuple(option for option in recommendation.options or () if option.kind == "nothing")
-    found = options_of(recommendation.model_copy(update={"options": nothing}), OWN)
-    assert found is not None
+    nothing = [one for one in skewed_inputs().recommendation.options or () if one.kind == "nothing"]
+    found = options(options=tuple(nothing))
     assert [one.label for one in found.tradeoffs] == ["1", *"abcdefgh"[: len(found.tradeoffs) - 1]]
 
 
@@ -107,9 +100,7 @@ def test_a_split_alone_costs_no_clients() -> None:
 
 def test_the_notes_say_how_far_off_predictions_of_cpu_are() -> None:
     errors = ModelErrors(reports=12, proportional_ratio=0.051, base_load_ratio=0.02, calibrated_ratio=0.015)
-    found = options_of(skewed_inputs().recommendation.model_copy(update={"model_errors": errors}), OWN)
-    assert found is not None
-    assert plain(found.notes[-1]) == (
+    assert plain(options(model_errors=errors).notes[-1]) == (
         "A broker's CPU, predicted from its other reports, was off by 2.0 points on average over 12 reports "
         "(base_load, which plans use; proportional: 5.1 points; with a price for each message and byte: 1.5 points)."
     )

@@ -32,8 +32,7 @@ def test_an_advised_plan_that_is_not_there_is_an_error_that_names_it() -> None:
 
 def test_where_nothing_is_advised_the_clusters_own_combination_speaks() -> None:
     inputs = balanced_inputs()
-    plans = tuple(reversed(inputs.plans))
-    page = replace(inputs, plans=plans, recommendation=recommendation_of(plans)).page()
+    page = inputs.with_plans(*reversed(inputs.plans)).page()
     assert "ThresholdShedder:" in page.verdict.headline
 
 
@@ -53,8 +52,7 @@ def test_combinations_that_differ_in_nothing_are_one_row() -> None:
     inputs = skewed_inputs()
     rows = inputs.recommendation.combinations
     again = (replace(row, placement="RoundRobinBrokerSelector") for row in rows)
-    recommendation = inputs.recommendation.model_copy(update={"combinations": (*again, *rows)})
-    found = replace(inputs, recommendation=recommendation).page()
+    found = inputs.recommending(combinations=(*again, *rows)).page()
     assert [row.shedder for row in found.combinations] == [row.shedder for row in inputs.page().combinations]
     assert found.combinations[0].placement == "LeastLongTermMessageRate"
     assert all(len(row.alike) == 1 for row in found.combinations)
@@ -66,11 +64,8 @@ def test_an_extensible_clusters_own_combination_is_marked_whatever_modular_class
     combinations = tuple(
         replace(row, placement="extensions.LeastResourceUsageWithWeight") for row in inputs.recommendation.combinations
     )
-    page = replace(
-        inputs,
-        state=replace(inputs.state, load_manager="extensible"),
-        recommendation=inputs.recommendation.model_copy(update={"combinations": combinations}),
-    ).page()
+    extensible = replace(inputs, state=replace(inputs.state, load_manager="extensible"))
+    page = extensible.recommending(combinations=combinations).page()
     assert [row.shedder for row in page.combinations if row.configured] == ["TransferShedder"]
 
 
@@ -110,8 +105,7 @@ def test_the_limits_of_a_plan_are_among_the_provenance() -> None:
     assert "Limits" not in {fact.label for fact in inputs.page().provenance}
     limits = {"max_splits": 10, "max_unloads": 1, "exclude_namespaces": ("t/n", "u")}
     limited = [plan.model_copy(update={"limits": limits}) for plan in inputs.plans]
-    recommendation = recommendation_of(limited)
-    page = replace(inputs, plans=limited, recommendation=recommendation).page()
+    page = inputs.with_plans(*limited).page()
     assert {fact.label: fact.value for fact in page.provenance}["Limits"] == ("max unloads 1, exclude namespaces t/n u")
 
 
@@ -119,8 +113,7 @@ def test_a_plan_without_steps_counts_as_nothing_to_do() -> None:
     inputs = balanced_inputs()
     plan = quiet_plan(inputs.state, skewed_settings(), "ThresholdShedder", "all is well")
     advice = Advice(plan=None, digest=digest_of(plan), sentence="Nothing.")
-    recommendation = recommendation_of((plan,)).model_copy(update={"advice": advice})
-    page = replace(inputs, plans=(plan,), recommendation=recommendation).page()
+    page = inputs.with_plans(plan, advice=advice).page()
     assert page.verdict.kind == "nothing"
     assert page.unloads.total == 0
 
@@ -130,7 +123,7 @@ def test_large_figures_of_a_shedder_have_all_their_digits() -> None:
     figures = {"rate": 1234567.8, "mean_usage_ratio": 0.48123, "limit": None}
     plan = inputs.plans[0]
     plan = plan.model_copy(update={"decision": plan.decision.model_copy(update={"figures": figures})})
-    page = replace(inputs, plans=(plan,), recommendation=recommendation_of((plan,))).page()
+    page = inputs.with_plans(plan).page()
     assert [fact.value for fact in page.figures] == ["1,234,568", "0.4812", "not finite"]
 
 
@@ -141,8 +134,7 @@ def test_a_plan_has_one_name_in_the_table_of_options_and_in_that_of_combinations
         make_plan(inputs.state, skewed_settings(), moves=moves, shedder=shedder, placement=placement)
         for shedder, placement in (("ThresholdShedder", "AvgShedder"), ("OverloadShedder", "LeastLongTermMessageRate"))
     ]
-    plans = (inputs.plans[0], *alike)
-    page = replace(inputs, plans=plans, recommendation=recommendation_of(plans)).page()
+    page = inputs.with_plans(inputs.plans[0], *alike).page()
     assert page.options is not None
     named = {combination(row.shedder, row.placement) for row in page.combinations}
     assert named == {one.name for one in page.options.tradeoffs} - {NOTHING}

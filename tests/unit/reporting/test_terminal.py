@@ -37,18 +37,15 @@ def test_the_first_line_is_the_verdict() -> None:
 
 def test_the_verdict_is_green_only_where_nothing_warns() -> None:
     def colour(*findings: Finding) -> str:
-        inputs = balanced_inputs()
-        changed = inputs.recommendation.model_copy(update={"findings": findings})
-        return printed(replace(inputs, recommendation=changed), terminal=True)[:7]
+        return printed(balanced_inputs().recommending(findings=findings), terminal=True)[:7]
 
     assert (colour(), colour(Finding("warning", "a is at 90%."))) == ("\x1b[1;32m", "\x1b[1;33m")
 
 
 def test_the_three_findings_that_matter_are_there() -> None:
     inputs = skewed_inputs()
-    findings = (*inputs.recommendation.findings, Finding("info", "a fourth"))
-    inputs = replace(inputs, recommendation=inputs.recommendation.model_copy(update={"findings": findings}))
-    lines = [line for line in printed(inputs).splitlines() if line.startswith("Finding")]
+    four = inputs.recommending(findings=(*inputs.recommendation.findings, Finding("info", "a fourth")))
+    lines = [line for line in printed(four).splitlines() if line.startswith("Finding")]
     assert len(lines) == 4
     assert lines[-1].split(maxsplit=1)[1] == "1 more: see the report."
     assert "shop/orders carries two thirds" in lines[0]
@@ -57,9 +54,7 @@ def test_the_three_findings_that_matter_are_there() -> None:
 def test_what_the_verdict_says_is_no_finding_beside_it() -> None:
     inputs = skewed_inputs()
     findings = (Finding("warning", "a:8080 is down."), *inputs.recommendation.findings)
-    said = inputs.recommendation.advice.model_copy(update={"sentence": "a:8080 is down. Do nothing."})
-    changed = inputs.recommendation.model_copy(update={"advice": said, "findings": findings})
-    text = printed(replace(inputs, recommendation=changed))
+    text = printed(inputs.recommending("a:8080 is down. Do nothing.", findings=findings))
     assert text.startswith("a:8080 is down. Do nothing.")
     assert text.count("a:8080 is down.") == 1
 
@@ -87,9 +82,7 @@ def test_a_single_split_that_closes_nothing_has_no_impact() -> None:
 
 def test_a_long_name_is_shown_whole_and_a_long_root_can_be_pasted() -> None:
     name, root = f"tenant/{'n' * 70}/0x00000000_0x80000000", f"/srv/{'r' * 80}"
-    inputs = skewed_inputs()
-    found = (Finding("warning", f"{name} should be split"),)
-    inputs = replace(inputs, recommendation=inputs.recommendation.model_copy(update={"findings": found}))
+    inputs = skewed_inputs().recommending(findings=(Finding("warning", f"{name} should be split"),))
     text = strip_colours(printed_page(inputs.page(root_url=root), terminal=True))
     assert f"Finding         {name}\n" in text
     assert f"\nexport PULSAR_ADVISOR_ROOT={root} PULSAR_ADVISOR_CLUSTER=test\n" in text

@@ -34,22 +34,12 @@ from unit.reporting.skewed import (
 )
 
 
-def verdict_on(
-    plan: Plan,
-    inputs: Inputs | None = None,
-    *,
-    advised: bool = True,
-    root_url: str = "data",
-    dag: str | None = None,
-) -> Verdict:
+def verdict_on(plan: Plan, *, advised: bool = True, root_url: str = "data", dag: str | None = None) -> Verdict:
     """The verdict on one plan, advised whatever it is worth."""
-    inputs = inputs or skewed_inputs()
-    recommendation = recommendation_of((plan,))
-    row = recommendation.combinations[0]
+    inputs = skewed_inputs().with_plans(plan)
+    row = inputs.recommendation.combinations[0]
     if advised:
-        advice = Advice(plan=row.plan, digest=row.digest, sentence="")
-        recommendation = recommendation.model_copy(update={"advice": advice})
-    inputs = replace(inputs, plans=(plan,), recommendation=recommendation)
+        inputs = inputs.recommending(advice=Advice(plan=row.plan, digest=row.digest, sentence=""))
     return inputs.page(root_url=root_url, dag=dag).verdict
 
 
@@ -103,17 +93,14 @@ def test_a_reason_that_names_its_shedder_is_not_introduced_by_it() -> None:
     state, settings, why = skewed_state(), skewed_settings(), "ThresholdShedder does not act within 10 cycles"
     plan = quiet_plan(state, settings, "ThresholdShedder", f"{why}.")
     other = quiet_plan(state, settings, "OverloadShedder", "No broker is above 85 %.")
-    inputs = replace(skewed_inputs(), plans=(plan, other), recommendation=recommendation_of((plan, other)))
-    assert headline(inputs.page().verdict).endswith(f"Pulsar itself does nothing either. {why}.")
+    verdict = skewed_inputs().with_plans(plan, other).page().verdict
+    assert headline(verdict).endswith(f"Pulsar itself does nothing either. {why}.")
 
 
 def test_all_of_the_advice_is_said() -> None:
     """Beside a plan that only splits, it says what else can be done about the busiest broker."""
     advice = "Split 1 bundle of shop/orders, which can't be undone. b1 is at 91.0% (CPU): `split` finds 2 unloads."
-    recommendation = skewed_inputs().recommendation
-    said = recommendation.advice.model_copy(update={"sentence": advice})
-    inputs = replace(skewed_inputs(), recommendation=recommendation.model_copy(update={"advice": said}))
-    assert inputs.page().verdict.headline == advice
+    assert skewed_inputs().recommending(advice).page().verdict.headline == advice
 
 
 def test_a_split_alone_has_to_be_accepted_as_a_split_only() -> None:
@@ -259,21 +246,17 @@ def test_what_could_not_be_judged_is_not_called_balance() -> None:
         reason="isolation_policies: 500",
         sentence="ThresholdShedder can't be judged.",
     )
-    inputs = skewed_inputs()
-    plan = quiet_plan(inputs.state, skewed_settings(), "ThresholdShedder", refusal.sentence)
+    plan = quiet_plan(skewed_state(), skewed_settings(), "ThresholdShedder", refusal.sentence)
     advice = Advice(plan=None, digest=None, sentence="No unload can be judged: isolation_policies is missing.")
-    recommendation = recommendation_of((plan,)).model_copy(update={"refusals": (refusal,), "advice": advice})
-    page = replace(inputs, plans=(plan,), recommendation=recommendation).page()
+    page = skewed_inputs().with_plans(plan, refusals=(refusal,), advice=advice).page()
     assert (page.verdict.kind, page.verdict.headline) == ("not_fit", advice.sentence)
     assert [(row.strategy, row.missing) for row in page.refusals] == [("ThresholdShedder", "isolation_policies")]
     assert page.answers.silences == ()
 
 
 def too_little_judged(inputs: Inputs, advice: str) -> Inputs:
-    recommendation = inputs.recommendation
-    too_little = replace(recommendation.coverage, decides=True, why="Too little can be judged: a is silent.")
-    said = recommendation.advice.model_copy(update={"sentence": advice})
-    return replace(inputs, recommendation=recommendation.model_copy(update={"coverage": too_little, "advice": said}))
+    why = "Too little can be judged: a is silent."
+    return inputs.recommending(advice, coverage=replace(inputs.recommendation.coverage, decides=True, why=why))
 
 
 def test_where_too_little_could_be_judged_nothing_else_is_said_of_the_cluster() -> None:

@@ -19,17 +19,8 @@ from unit.reporting.reading import read
 from unit.reporting.scores import plain, score
 from unit.reporting.skewed import balanced_inputs, skewed_inputs
 
-PLAN = Undone(
-    **documents.ending(
-        plan_bundles=5,
-        moved_again=0,
-        moved_back=0,
-        first_cycle=None,
-        unloads=0,
-        bundles=0,
-        last_usage_maximum_ratio=0.5,
-    )
-)
+STAYS = {"moved_again": 0, "moved_back": 0, "first_cycle": None, "unloads": 0, "bundles": 0}
+PLAN = Undone(**documents.ending(plan_bundles=5, last_usage_maximum_ratio=0.5, **STAYS))
 UNDONE = replace(PLAN, unloads=3, moved_again=3, moved_back=2, first_cycle=4)
 
 
@@ -89,14 +80,8 @@ def test_recommendations_of_earlier_releases_have_no_such_section() -> None:
 
 
 def test_every_form_of_the_report_says_what_happens_next() -> None:
-    inputs = skewed_inputs()
-    cycles = [
-        CycleSeen(0, 0, 0.91, 0.2),
-        CycleSeen(2, 3, 0.64, 0.1),
-    ]
-    foreseen = foresight(acting=tuple(cycles), plan=PLAN)
-    recommendation = inputs.recommendation.model_copy(update={"foresight": foreseen})
-    page = replace(inputs, recommendation=recommendation).page()
+    cycles = (CycleSeen(0, 0, 0.91, 0.2), CycleSeen(2, 3, 0.64, 0.1))
+    page = skewed_inputs().recommending(foresight=foresight(acting=cycles, plan=PLAN)).page()
     console = Console(file=io.StringIO(), width=200)
     render_terminal(page, console)
     for form in (render_html(page), render_markdown(page)):
@@ -109,19 +94,15 @@ def test_every_form_of_the_report_says_what_happens_next() -> None:
 def test_pulsar_is_not_said_to_do_nothing_where_it_acts_in_a_later_cycle() -> None:
     inputs = balanced_inputs()
     assert inputs.page().verdict.pulsar == "Pulsar itself would do nothing either"
-    recommendation = inputs.recommendation.model_copy(update={"foresight": foresight()})
-    assert replace(inputs, recommendation=recommendation).page().verdict.pulsar == ""
+    assert inputs.recommending(foresight=foresight()).page().verdict.pulsar == ""
 
 
 def test_the_usage_of_the_brokers_is_shown_cycle_by_cycle() -> None:
-    inputs = skewed_inputs()
     cycles = [
         CycleSeen(number, number, high, 0.1, usage_ratios={"hot:8080": high, "idle:8080": 0.9 - high})
         for number, high in ((0, 0.8), (2, 0.6), (5, 0.5))
     ]
-    page = replace(
-        inputs, recommendation=inputs.recommendation.model_copy(update={"foresight": foresight(acting=tuple(cycles))})
-    ).page()
+    page = skewed_inputs().recommending(foresight=foresight(acting=tuple(cycles))).page()
     reading = read(render_html(page))
     assert [plain(cell) for cell in reading.row("hot:8080")[1:]] == ["80.0%", "60.0%", "50.0%"]
     assert [plain(cell) for cell in reading.row("idle:8080")[1:]] == ["10.0%", "30.0%", "40.0%"]
@@ -130,9 +111,8 @@ def test_the_usage_of_the_brokers_is_shown_cycle_by_cycle() -> None:
 def test_a_dominated_combination_is_marked() -> None:
     inputs = skewed_inputs()
     first, *others = inputs.recommendation.combinations
-    combinations = (replace(first, dominated_by="AvgShedder with AvgShedder"), *others)
-    recommendation = inputs.recommendation.model_copy(update={"combinations": combinations})
-    page = replace(inputs, recommendation=recommendation).page()
+    dominated = replace(first, dominated_by="AvgShedder with AvgShedder")
+    page = inputs.recommending(combinations=(dominated, *others)).page()
     assert ">dominated</span>" in render_html(page)
     assert "Dominated by AvgShedder with AvgShedder" in render_markdown(page)
 
