@@ -58,6 +58,8 @@ def test_a_large_excluded_namespace_is_named() -> None:
     found = violation(rule, case(50, 40, bundles=rows, settings={key: "t/large"}, pulsar_version="4.2.4"))
     assert found.sentence == "90% of the throughput is excluded"
     assert rule.find(case(50, 40, bundles=rows, settings={key: "t/small"}, pulsar_version="4.2.4")) is None
+    idle = [replace(row, traffic=(0.0, 0.0, 0.0, 0.0)) for row in rows]
+    assert rule.find(case(50, 40, bundles=idle, settings={key: "t/large"}, pulsar_version="4.2.4")) is None
 
 
 def test_a_broker_with_all_topics_it_may_have_is_named() -> None:

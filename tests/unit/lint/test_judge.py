@@ -1,4 +1,5 @@
 import ast
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -103,6 +104,8 @@ def test_only_what_is_better_than_today_is_proposed_and_the_best_comes_first() -
     assert [bool(finding.change) for finding in found].count(True) == 1
     assert tuple(found[0].change) == keys[1] or found[0].severity != findings[1].severity
     assert all(finding.effect is not None for finding in found)
+    of_no_balance = [findings[0], replace(findings[1], severity="info"), *findings[2:]]
+    assert proposals(of_no_balance, tried(kept))[0].severity == "warning"
     # A warning whose change is known to gain nothing hides none that wasn't refuted.
     untried = {row: kept[row] for row in kept if findings[row].severity != "warning" or row == 0}
     warnings = [one for one in proposals(findings, tried(untried)) if one.severity == "warning"]

@@ -16,6 +16,8 @@ def test_a_bundle_above_a_limit_without_automatic_splits_is_named() -> None:
     rule, off = splits.large_bundles_are_split, {"loadBalancerAutoBundleSplitEnabled": "false"}
     found = violation(rule, case(50, bundles=[LARGE, SMALL], settings=off))
     assert found.sentence == "t/n/0x00000000_0x80000000 should be split"
+    two = case(50, bundles=[LARGE, replace(SMALL, traffic=LARGE.traffic)], settings=off)
+    assert violation(rule, two).sentence == "t/n/0x00000000_0x80000000 and 1 more should be split"
     assert rule.find(case(50, bundles=[LARGE, SMALL])) is None
     assert rule.find(case(50, bundles=[SMALL], settings=off)) is None
 

@@ -51,6 +51,8 @@ def broker(name: str, cpu: float, mib_per_s: float, msg_per_s: float = 0) -> Bro
 SMALL = (broker("busy:8080", 90, 3), broker("idle:8080", 10, 1))
 """Forty points above the mean, of which ThresholdShedder would shed 35 %: 1.05 MiB/s."""
 APART = (broker("busy:8080", 90, 3, 3000), broker("idle:8080", 10, 1, 10))
+WITHOUT_TRAFFIC = (broker("busy:8080", 90, 3, 800), broker("idle:8080", 10, 0, 0))
+"""UniformLoadShedder counts the idle one's messages as one."""
 
 
 @pytest.mark.parametrize(
@@ -135,6 +137,7 @@ def test_no_percentage_helps_where_only_more_brokers_do(usages: Sequence[float])
             {},
             "20% of that is 598 msg/s, below minUnloadMessage=1,000",
         ),
+        (thresholds.uniform_minimum_is_reached, "UniformLoadShedder", WITHOUT_TRAFFIC, {}, "are 799 msg/s apart; 20%"),
         (
             thresholds.avg_minimum_is_reached,
             "AvgShedder",

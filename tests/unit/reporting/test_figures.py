@@ -11,6 +11,8 @@ from pulsar_advisor.reporting.figures import UNKNOWN, change, count, message_rat
     ("bytes_per_s", "text"),
     [
         (0.0, "0 B/s"),
+        (10.2, "10.2 B/s"),
+        (100.4, "100 B/s"),
         (999.4, "999 B/s"),
         (999.6, "1.00 kB/s"),
         (12_345.0, "12.3 kB/s"),
@@ -23,7 +25,10 @@ def test_throughput_has_three_digits_and_decimal_units(bytes_per_s: float | None
     assert throughput(bytes_per_s).replace("\u00a0", " ") == text
 
 
-@pytest.mark.parametrize(("rate", "text"), [(0.0, "0 msg/s"), (3.14, "3.1 msg/s"), (12_345.6, "12,346 msg/s")])
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(0.0, "0 msg/s"), (0.5, "0.5 msg/s"), (3.14, "3.1 msg/s"), (10.4, "10 msg/s"), (12_345.6, "12,346 msg/s")],
+)
 def test_small_message_rates_keep_a_decimal(rate: float, text: str) -> None:
     assert message_rate(rate).replace("\u00a0", " ") == text
 
@@ -50,7 +55,7 @@ def test_a_count_agrees_with_its_noun() -> None:
 
 
 def test_a_sentence_gets_one_full_stop() -> None:
-    assert (sentence("Done"), sentence("Done.")) == ("Done.", "Done.")
+    assert [sentence(text) for text in ("Done", "Done.", "Done?", "Done!")] == ["Done.", "Done.", "Done?", "Done!"]
 
 
 @pytest.mark.parametrize("figure", [None, float("nan"), float("inf")])

@@ -7,7 +7,7 @@ from typing import Any
 
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.reporting.futures import cells, effect_sentence, futures, lines, name, own_sentence
+from pulsar_advisor.reporting.futures import cells, effect_sentence, futures, lines, name, notes, own_sentence
 from pulsar_advisor.simulation.trials import Trial
 from unit.reporting.scores import OWN, not_simulated, plain, score
 
@@ -155,6 +155,16 @@ def test_a_change_is_shown_beside_today() -> None:
     assert effect_sentence(Trial.failed({"a": "1"}, DataNotFit("Too little is fit."))) == "no result: Too little is fit"
     of_an_earlier_release = Trial(change={"a": "1"}, error=None, score=score())
     assert effect_sentence(of_an_earlier_release).startswith("with it, Pulsar's own balancer settles")
+
+
+def test_the_marks_of_the_table_are_explained_where_it_has_any() -> None:
+    def explained(lowest: float | None, highest: float | None) -> list[str]:
+        found = futures([score(lowest_maximum_ratio=lowest, highest_maximum_ratio=highest)], OWN)
+        return [note.partition(":")[0] for note in notes(found)]
+
+    assert explained(0.6, 0.6) == []
+    assert explained(0.5, 0.7) == ["highest usage"]
+    assert explained(None, None) == ["~ covers the likely base loads only"]
 
 
 def test_splits_are_something_that_happens() -> None:

@@ -92,7 +92,16 @@ UPGRADE = replace(upgrade_section(preview()), findings=("a is 1.",), pins=("a=1"
 @pytest.mark.parametrize(
     ("changed", "shown"),
     [
+        (lambda p: p, "## Settings"),
         (lambda p: with_verdict(p, goal="Only in part"), "**Only in part**"),
+        (lambda p: with_verdict(p, confidence="medium"), "* **Confidence:** medium"),
+        (lambda p: with_verdict(p, pulsar="It would act"), "* **Own balancer:** It would act."),
+        (
+            lambda p: replace(
+                p, answers=replace(p.answers, strategies=(replace(p.answers.strategies[0], near_ties_total=3),))
+            ),
+            "3\u00a0decisions decided by a near-tie.",
+        ),
         (lambda p: with_verdict(p, warnings=("It rises.",)), "* **Worse outcome:** It rises."),
         (
             lambda p: replace(p, refusals=(LACKS,)),
