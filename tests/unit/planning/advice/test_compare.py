@@ -56,7 +56,7 @@ def test_the_lowest_predicted_maximum_wins() -> None:
 
 
 def test_a_difference_below_a_tenth_of_a_percent_is_decided_by_the_spread() -> None:
-    assert advised(row("A", 0.6002, spread=0.1), row("B", 0.6001, spread=0.2)) == "A"
+    assert advised(row("A", 0.6001, spread=0.2), row("B", 0.6002, spread=0.1)) == "B"
 
 
 def test_a_difference_below_the_noise_floor_is_decided_by_what_is_disturbed() -> None:
@@ -80,6 +80,9 @@ def test_plans_that_do_the_same_have_the_same_steps_digest(state: ClusterState, 
     assert one.steps_sha256 == other.steps_sha256 != elsewhere.steps_sha256
     assert (one.topics, one.producers, one.consumers, one.cost.disturbed) == (3, 4, 5, 12)
     assert one.confidence is not None
+    assert one.moved_throughput_bytes_per_s == state.bundles.traffic[0, 2:].sum()
+    nothing = plan_of(state, settings, ())
+    assert score(nothing, state, file="plan.json", digest=digest_of(nothing)).steps_sha256 is None, "alike with none"
 
 
 def test_the_parts_of_a_split_bundle_have_their_share_of_its_clients(
