@@ -85,11 +85,6 @@ def test_under_the_simple_manager_no_child_is_unloaded() -> None:
     assert [step.action for step in planned(busy("simple"), (split(0x20000000),)).steps] == ["split"]
 
 
-def test_children_count_as_unloads() -> None:
-    steps = planned(busy(), (split(0x20000000),), limits=Limits(max_unloads=1)).steps
-    assert [step.action for step in steps] == ["split", "unload"]
-
-
 def test_every_limit_holds_for_children_too_and_says_what_it_leaves_out() -> None:
     cut, first, _ = planned(busy(), (split(0x20000000),)).steps
     for name, limit in (("max_unloads", 1), ("max_per_source", 1), ("max_topics", first.expect.topics)):
