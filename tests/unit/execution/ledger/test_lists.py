@@ -49,7 +49,7 @@ def test_a_list_of_plans_reads_no_document(proposed: Ledger) -> None:
 
 def test_the_newest_events_are_those_of_all_plans_of_the_cluster(proposed: Ledger, cluster: FakeCluster) -> None:
     run(approved(proposed, PLANS[1]), proposed, cluster)
-    propose(proposed, make_plan([unload_step()]).model_copy(update={"cluster": "another"}), ALICE)
+    propose(proposed, make_plan([unload_step()], cluster="another"), ALICE)
     every = sorted((one.id for plan in PLANS for one in proposed.events(digest_of(plan))), reverse=True)
     for count in (1, 3, len(every) - 1, len(every) + 9):
         assert [one.id for one in lists.newest_events(proposed, PLANS[0].cluster, count)] == every[:count]
@@ -90,7 +90,7 @@ def test_the_usage_after_a_run_is_that_of_the_brokers_that_are_known_if_it_was_j
 
 def test_plans_that_do_the_same_have_the_same_steps() -> None:
     same = summary_of(seal(PLANS[0]).content.decode()), summary_of(seal(PLANS[1]).content.decode())
-    other = summary_of(seal(make_plan([unload_step().model_copy(update={"executable": False})])).content.decode())
+    other = summary_of(seal(make_plan([unload_step(executable=False)])).content.decode())
     assert same[0].steps_sha256 == same[1].steps_sha256 != other.steps_sha256
 
 

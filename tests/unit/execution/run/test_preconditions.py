@@ -30,7 +30,7 @@ PLAN = make_plan([MOVE])
         (split_step(at=()), {}, "distinct and ascending"),
         (split_step(at=("0x80000000",)), {}, "must lie inside"),
         (split_step(at=("0xBFFFFFFF",)), {}, "0xBFFFFFFF must have the form 0x00000000"),
-        (split_step().model_copy(update={"boundaries": ("half",)}), {}, "half are not hexadecimal numbers"),
+        (split_step(boundaries=("half",)), {}, "half are not hexadecimal numbers"),
         (split_step(children=(UPPER,)), {}, "not those of the boundaries"),
         (split_step(at=("0x90000000", "0xa0000000")), {"load_manager": "extensible"}, "splits in two only"),
         (split_step(at=("0x90000000",)), {"pulsar_version": "2.10.5"}, "equal halves"),
@@ -39,6 +39,10 @@ PLAN = make_plan([MOVE])
 def test_what_no_cluster_should_see(step: Step, changes: dict[str, object], reason: str) -> None:
     [found] = malformed(make_plan([step], **changes))
     assert reason in found
+
+
+def test_a_release_without_positions_cuts_where_a_plan_asks_for_equal_halves() -> None:
+    assert list(malformed(make_plan([split_step(at=("0xbfffffff",))], pulsar_version="2.10.5"))) == []
 
 
 def test_a_second_step_of_an_id_would_be_taken_for_the_first() -> None:

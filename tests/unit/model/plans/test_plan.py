@@ -20,7 +20,7 @@ they had each list of boundaries once, and before they had the busiest broker's 
 plan of 309bd7e3 for the recorded Modular cluster, with each once."""
 
 
-PLAN_7 = make_plan([unload_step()]).model_copy(update={"seed": 7})
+PLAN_7 = make_plan([unload_step()], seed=7)
 
 
 def sealed(document: dict[str, Any]) -> bytes:
@@ -168,7 +168,7 @@ def test_boundaries_in_another_form_are_refused(change: Callable[[dict[str, Any]
 
 def test_a_goal_is_read_back_and_an_unknown_part_of_it_is_refused() -> None:
     goal = Goal("drain", ("b1:8080",))
-    plan = make_plan([]).model_copy(update={"goal": goal, "shedder": "drain", "placement": ""})
+    plan = make_plan([], goal=goal, shedder="drain", placement="")
     assert load_plan(dump_plan(plan)) == plan
     assert (plan.title, file_name(plan, digest_of(plan)).count("--")) == ("drain b1:8080", 1)
     document = json.loads(dump_plan(plan))

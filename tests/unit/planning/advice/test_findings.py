@@ -269,7 +269,7 @@ def test_brokers_without_a_users_topic_are_named_with_the_verb_that_gives_them_s
         one for one in findings(replace(state, load_manager="simple"), settings) if "no topic of users" in one.sentence
     ]
     assert of_simple == Finding("info", "c:8080 serves no topic of users.")
-    of_goal = make_plan((unload_step(),)).model_copy(update={"goal": Goal("drain", ("c:8080",))})
+    of_goal = make_plan((unload_step(),), goal=Goal("drain", ("c:8080",)))
     assert not [one for one in findings(state, settings, [of_goal]) if "no topic of users" in one.sentence]
     state.bundles.topics[:] = 0
     assert not [one for one in findings(state, settings) if "no topic of users" in one.sentence]
@@ -427,9 +427,7 @@ def test_a_split_of_a_bundle_that_is_idle_now_is_said_to_be_in_vain(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
     state.bundles.long_term[0] = 100 * state.bundles.traffic[0]
-    split = split_step(1).model_copy(
-        update={"namespace": "t/hot", "bundle": "0x00000000_0x40000000", "reason": "100,000.0 messages/s are too many"}
-    )
+    split = split_step(1, namespace="t/hot", bundle="0x00000000_0x40000000", reason="100,000.0 messages/s are too many")
     (found,) = [one for one in findings(state, settings, [make_plan([split])]) if "split" in one.sentence]
     assert found == Finding(
         "info",

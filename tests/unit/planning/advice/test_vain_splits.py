@@ -13,7 +13,7 @@ from pulsar_advisor.planning.advice.vain_splits import only_splits_in_vain
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 from unit.execution.doubles import make_plan, split_step, unload_step
 
-SPLIT = split_step(1).model_copy(update={"namespace": "t/hot", "bundle": WHOLE})
+SPLIT = split_step(1, namespace="t/hot", bundle=WHOLE)
 
 
 def with_topics(*rates: float, producers: int = 0) -> ClusterState:
@@ -54,6 +54,6 @@ def test_a_split_by_the_long_term_average_of_a_bundle_that_is_idle_now_is_in_vai
 
 def test_a_plan_that_also_does_something_else_is_not_in_vain() -> None:
     state, settings = with_topics(950.0, 30.0, 20.0), resolve_settings("4.0.8").values
-    other = split_step(2).model_copy(update={"namespace": "t/hot", "bundle": "0x00000000_0x40000000"})
+    other = split_step(2, namespace="t/hot", bundle="0x00000000_0x40000000")
     for steps in ([SPLIT, other], [SPLIT, unload_step(2)], []):
         assert not only_splits_in_vain(make_plan(steps), state, settings)

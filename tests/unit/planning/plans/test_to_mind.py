@@ -25,7 +25,7 @@ def test_a_missed_goal_caveats_and_assumed_settings_are_said_in_this_order() -> 
 
 
 def test_a_release_that_is_newer_than_known_is_said() -> None:
-    newer = make_plan([unload_step()]).model_copy(update={"pulsar_version": "9.1.0"})
+    newer = make_plan([unload_step()], pulsar_version="9.1.0")
     [line] = to_mind(newer)
     assert line.startswith("Pulsar 9.1.0 is newer than ")
 

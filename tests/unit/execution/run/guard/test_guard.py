@@ -730,7 +730,7 @@ def test_what_a_run_left_off_is_not_put_back_on_another_cluster_of_the_same_name
     restore_what_was_left(Work(ledger, theirs, lines.append, cluster.time.clock), "live")
     assert (theirs.overrides, len(switched_off(ledger, "live"))) == ({}, 2)
     identity = plan.identity.model_copy(update={"broker_ids": ("theirs:8080",)})
-    of_theirs = approved(ledger, make_plan([MOVE]).model_copy(update={"identity": identity}))
+    of_theirs = approved(ledger, make_plan([MOVE], identity=identity))
     with pytest.raises(Refused, match="Another cluster of that name needs a ledger of its own"):
         run(of_theirs, ledger, theirs, guard=True)
     assert (theirs.overrides, len(switched_off(ledger, "live"))) == ({}, 2)
