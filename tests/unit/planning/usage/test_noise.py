@@ -53,6 +53,8 @@ def test_what_was_moved_or_not_reported_anew_or_is_long_ago_does_not_count() -> 
     assert noise_floor(old, SETTINGS).origin == "default"
     far_apart = [moment(number, *usages, minutes=40) for number in range(9)]
     assert noise_floor(far_apart, SETTINGS).origin == "default"
+    half_an_hour_apart = [moment(number, *usages, minutes=30) for number in range(9)]
+    assert noise_floor(half_an_hour_apart, SETTINGS).origin == "history"
 
 
 def test_a_broker_whose_figures_are_unfit_does_not_count() -> None:
