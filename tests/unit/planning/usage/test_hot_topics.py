@@ -38,9 +38,10 @@ def serving(*shares: list[int]) -> ClusterState:
     return replace(state, topics=replace(state.topics, traffic=traffic))
 
 
-def found(state: ClusterState) -> tuple[HotTopic, ...]:
-    nothing = np.zeros(len(state.brokers))
-    return hot_topics(state, SETTINGS.values, BaseLoad(nothing, nothing, nothing, ("default",) * len(nothing)))
+def found(state: ClusterState, stays: float = 0.0) -> tuple[HotTopic, ...]:
+    """Those of brokers of whose CPU so much, in percent of a core, follows no messages."""
+    base = np.full(len(state.brokers), stays)
+    return hot_topics(state, SETTINGS.values, BaseLoad(base, base, base, ("default",) * len(base)))
 
 
 def test_a_topic_above_the_fair_share_is_named_with_the_partitions_that_help() -> None:
@@ -49,6 +50,14 @@ def test_a_topic_above_the_fair_share_is_named_with_the_partitions_that_help() -
     assert (hot.alone_ratio, hot.fair_ratio) == (pytest.approx(0.6), pytest.approx(0.33))
     assert "no unload and no split gets the busiest broker below that; in 2 partitions" in hot.sentence
     assert "holds no other loaded topic" in hot.sentence
+
+
+def test_no_number_of_partitions_helps_where_what_stays_is_above_the_fair_share() -> None:
+    """The fair share is 33 %; beside 32 % that stay, a part may take one of the 30.5 % that go with the topic."""
+    hottest = found(serving([60, 5], [10], [15]), stays=33.1)[0]
+    assert hottest.partitions is None
+    assert "no number of partitions is enough" in hottest.sentence
+    assert found(serving([60, 5], [10], [15]), stays=32.0)[0].partitions == 31
 
 
 def test_a_topic_that_is_mostly_read_says_so() -> None:
