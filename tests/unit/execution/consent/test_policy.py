@@ -116,6 +116,8 @@ def test_a_step_of_low_confidence_goes_to_a_person(file: Path) -> None:
 
 def test_a_gain_that_is_not_known_goes_to_a_person(file: Path) -> None:
     assert "its gain can't be predicted" in unmet(file, gaining(None))
+    from_nowhere = gaining(0.7, worst=0.8).predicted.model_copy(update={"before": forecast({B1: None})})
+    assert "its gain can't be predicted" in unmet(file, make_plan([unload_step()], predicted=from_nowhere))
 
 
 @pytest.mark.parametrize(
@@ -137,6 +139,7 @@ def test_the_window_is_in_its_own_time_zone(file: Path, now: datetime, inside: b
     [
         (datetime(2026, 11, 20, 22, 0, tzinfo=UTC), True),
         (datetime(2026, 11, 21, 3, 59, tzinfo=UTC), True),  # the rest of Friday's window
+        (datetime(2026, 11, 21, 4, 0, tzinfo=UTC), False),
         (datetime(2026, 11, 21, 22, 0, tzinfo=UTC), False),
         (datetime(2026, 11, 20, 3, 0, tzinfo=UTC), False),
     ],
@@ -170,6 +173,7 @@ def test_a_freeze_sends_every_plan_to_a_person(file: Path, day: int, frozen: boo
         ("to: 2027-01-06", "to: 2026-12-01", "ends before it begins"),
         ("namespaces: [shop/*]", "namespaces: []", "automatic.namespaces"),
         ("approval-policy/1", "approval-policy/2", "must begin with 'schema:"),
+        (TEXT, "[schema]", "must begin with 'schema:"),
         ("separate_approver: true", "separate_approver: true\nseparate_approver: false", "appears twice"),
         ("automatic:", "automatic: [", "is not YAML"),
         ("to: 2027-01-06", "to: 2027-01-45", "is not YAML"),

@@ -53,6 +53,11 @@ def test_numbers_cut_the_lowest_ranked_first(state: ClusterState) -> None:
     assert kept(state, max_megabytes_per_s=85) == (["t/p", "t/q", "u/r"], Counter({"--max-megabytes-per-s 85": 1}))
 
 
+def test_a_throughput_that_is_not_known_leaves_the_limit_to_the_others(state: ClusterState) -> None:
+    state.bundles.traffic[0, 2:] = np.nan
+    assert kept(state, max_megabytes_per_s=25) == (["t/p", "t/q"], Counter({"--max-megabytes-per-s 25": 2}))
+
+
 def test_the_first_limit_that_is_reached_is_named(state: ClusterState) -> None:
     assert kept(state, max_per_source=1, max_topics=6)[1] == Counter({"--max-per-source 1": 1, "--max-topics 6": 2})
 
