@@ -8,7 +8,6 @@ from pulsar_advisor.reporting.cut import (
     BROKERS_SHOWN,
     EXCLUDED_SHOWN,
     HOT_BROKERS_SHOWN,
-    STEPS_SHOWN,
     STRATEGIES_SHOWN,
     cut_for_readers,
 )
@@ -43,11 +42,6 @@ def test_the_busiest_broker_is_kept_before_those_that_the_plan_touches() -> None
     brokers = replace(page.brokers, rows=(busiest, *touched, later), total=BROKERS_SHOWN + 2)
     rows = cut_for_readers(replace(page, brokers=brokers)).brokers.rows
     assert (rows[0].id, rows[-1].id, len(rows)) == ("busiest", "later", BROKERS_SHOWN)
-
-
-def test_steps_are_cut_and_counted(many_steps: ReportPage) -> None:
-    unloads = cut_for_readers(many_steps).unloads
-    assert (len(unloads.shown), unloads.total) == (STEPS_SHOWN, 500)
 
 
 def test_strategies_and_excluded_names_are_cut_and_counted() -> None:

@@ -99,11 +99,6 @@ def test_the_options_come_first_numbered() -> None:
     assert "Unload 2" in lines[0] and "Do nothing" in lines[-1]
 
 
-def test_colours_are_for_terminals() -> None:
-    assert "\x1b" not in printed(skewed_inputs())
-    assert "\x1b[" in printed(skewed_inputs(), terminal=True)
-
-
 def test_names_send_nothing_to_the_terminal_and_are_no_markup() -> None:
     text = printed(hostile_inputs())
     assert "\x1b" not in text
