@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,25 @@ def test_every_limit_is_said_to_the_approver() -> None:
     sentences = " ".join(APPROVED.sentences())
     assert len(list(APPROVED.sentences())) == len(fields(ApplyThrottle))
     assert all(text in sentences for text in ("1h", "5 s", "30 s", "2 failed", "is left out", "4 steps", "500"))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sentence"),
+    [
+        ({"guard": True}, "the cluster's own balancer is switched off during the run"),
+        ({"guard": False}, "the cluster's own balancer is left as it is"),
+        ({"on_drift": "stop"}, "a step that the cluster no longer matches ends the run"),
+        ({"in_flight": 1, "pause_s": 5}, "5 s between two calls"),
+        ({"in_flight": 2, "pause_s": 5}, "5 s between two waves of calls"),
+        ({"in_flight": 1}, "at most 1 step is in flight"),
+        ({"error_budget": 1}, "1 failed step after the first is tolerated"),
+        ({"error_budget": 2}, "2 failed steps after the first are tolerated"),
+        ({"in_flight": 2}, "at most 2 steps are in flight"),
+        ({"topics_per_minute": 500}, "at most 500 topics per minute are unloaded"),
+    ],
+)
+def test_each_choice_is_said_to_the_approver_as_it_was_made(chosen: dict[str, Any], sentence: str) -> None:
+    assert sentence in ApplyThrottle(**chosen).sentences()
 
 
 def test_one_of_each_is_said_in_the_singular() -> None:
