@@ -51,7 +51,7 @@ def write_root(folder: Path) -> None:
         for snapshot in (older, newer):
             write_file(snapshot.folder("raw") / MANIFEST, documents.manifest(snapshot=snapshot.id).content())
         write_file(newer.folder("validation") / RESULT, documents.validation().content())
-        plan = make_plan([unload_step()]).model_copy(update={"cluster": name, "snapshot": NEW})
+        plan = make_plan([unload_step()], cluster=name, snapshot=NEW)
         written = write_plan(root, plan)
         advice = documents.recommendation(plan=written.file, digest=written.digest, sentence="Move one bundle.")
         write_file(newer.folder("plans") / "recommendation.json", advice.content())

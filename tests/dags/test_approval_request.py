@@ -105,7 +105,7 @@ def test_who_approves_a_roll_is_told_that_a_later_turn_leaves_bundles_behind() -
 
 
 def test_who_approves_reads_that_the_release_is_newer_than_known() -> None:
-    newer = make_plan([unload_step()]).model_copy(update={"pulsar_version": "9.1.0"})
+    newer = make_plan([unload_step()], pulsar_version="9.1.0")
     assert "- **note**: Pulsar 9.1.0 is newer than " in "\n".join(
         lines(newer, ApplyThrottle(), 4, "alice", "/reports/x")
     )

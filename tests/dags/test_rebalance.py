@@ -225,7 +225,7 @@ def test_with_nothing_to_do_nobody_is_asked(stages: Stages, run_dag: RunDag) -> 
 
 @pytest.mark.slow
 def test_a_plan_of_predictions_only_is_put_before_nobody(stages: Stages, run_dag: RunDag) -> None:
-    step = unload_step().model_copy(update={"executable": False, "not_executable_because": "its broker is down"})
+    step = unload_step(executable=False, not_executable_because="its broker is down")
     stages.plan = make_plan([step], snapshot=stages.plan.snapshot)
     state, tasks = run_dag("pulsar_rebalance", FAST)
     assert (state, tasks["propose"], tasks["approve"], tasks["apply"]) == ("success", "success", "skipped", "skipped")

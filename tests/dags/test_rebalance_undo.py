@@ -133,7 +133,7 @@ def test_the_offer_waits_for_the_worker_whose_task_somebody_stopped(
 def test_a_plan_of_another_cluster_in_an_edited_xcom_fails_before_its_run_is_looked_at(
     stages: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = make_plan([unload_step()]).model_copy(update={"cluster": "other"})
+    plan = make_plan([unload_step()], cluster="other")
     begun(monkeypatch)
     monkeypatch.setattr(proposals, "await_end", lambda *_: pytest.fail("another cluster's run may be ended"))
     with closing(stages.ledger()) as ledger:

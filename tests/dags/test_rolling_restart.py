@@ -111,6 +111,16 @@ def meanwhile(stages: Stages, act: Callable[[Ledger, Plan, str], None]) -> Itera
         somebody.join()
 
 
+def restarting(cluster: RestartedCluster) -> Callable[[Ledger, Plan, str], None]:
+    """What whoever restarts a drained broker does, and says."""
+
+    def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
+        cluster.restart(broker)
+        announce(ledger, plan, broker, OLIVE)
+
+    return restart
+
+
 def test_every_broker_is_drained_and_restarted_under_one_approval(
     stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,8 +130,7 @@ def test_every_broker_is_drained_and_restarted_under_one_approval(
     def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
         assert cluster.owned_bundles(broker) == frozenset()
         assert set(GUARDED) <= cluster.overrides.keys()
-        cluster.restart(broker)
-        announce(ledger, plan, broker, OLIVE)
+        restarting(cluster)(ledger, plan, broker)
 
     with meanwhile(stages, restart) as restarted:
         state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
@@ -316,8 +325,7 @@ def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
 ) -> None:
 
     def lose_a_broker(ledger: Ledger, plan: Plan, broker: str) -> None:
-        cluster.restart(broker)
-        announce(ledger, plan, broker, OLIVE)
+        restarting(cluster)(ledger, plan, broker)
         cluster.brokers -= {each for each in ORDER if each != broker}
 
     with meanwhile(stages, lose_a_broker):
@@ -339,16 +347,12 @@ def test_a_roll_that_a_shell_carries_on_too_is_not_given_up(
 ) -> None:
     monkeypatch.setattr(operator, "LOOK_AGAIN_S", 0.0)
 
-    def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
-        cluster.restart(broker)
-        announce(ledger, plan, broker, OLIVE)
-
     def shell_is_quicker(_snapshot: str) -> None:
         with closing(stages.ledger()) as ledger:
             go_on(roll_of(recorded_plan(ledger, open_rolls(ledger, "demo")[0]), ledger, cluster))
 
     stages._turn = shell_is_quicker  # type: ignore[attr-defined]
-    with meanwhile(stages, restart) as restarted:
+    with meanwhile(stages, restarting(cluster)) as restarted:
         state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
     assert (state, states["roll"], restarted) == ("success", "success", list(ORDER))
     assert "roll given up" not in [event.kind for event in stages.ledger().events(digest_of(stages.plan))]
@@ -360,10 +364,6 @@ def test_a_turn_that_ended_early_in_a_shell_goes_on_only_once_somebody_says_so(
     monkeypatch.setattr(operator, "LOOK_AGAIN_S", 0.0)
     stopped: list[str] = []
 
-    def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
-        cluster.restart(broker)
-        announce(ledger, plan, broker, OLIVE)
-
     def shell_is_stopped(_snapshot: str) -> None:
         cluster.once("after the call", lambda: stopped.append("Ctrl-C"))
         with closing(stages.ledger()) as ledger:
@@ -373,7 +373,7 @@ def test_a_turn_that_ended_early_in_a_shell_goes_on_only_once_somebody_says_so(
             assert result.outcome == "partial"
 
     stages._turn = shell_is_stopped  # type: ignore[attr-defined]
-    with meanwhile(stages, restart) as restarted:
+    with meanwhile(stages, restarting(cluster)) as restarted:
         state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
     assert (state, states["roll"], restarted) == ("failed", "failed", [ORDER[0]])
 
@@ -382,22 +382,14 @@ def test_a_turn_that_ended_early_in_a_shell_goes_on_only_once_somebody_says_so(
 def test_a_try_of_a_roll_that_ends_with_its_worker_is_followed_by_one_that_does_the_rest(
     stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
-        cluster.restart(broker)
-        announce(ledger, plan, broker, OLIVE)
-
     monkeypatch.setattr(left_off, "MAY_ACT_MS", 1000)  # waiting puts the cluster's clock ahead of the ledger's
     cluster.once("after the call", lambda: os.kill(os.getpid(), signal.SIGTERM))
-    with meanwhile(stages, restart) as restarted:
+    with meanwhile(stages, restarting(cluster)) as restarted:
         state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
     assert (state, states["roll"], restarted, cluster.overrides) == ("success", "success", list(ORDER), {})
     kinds = [event.kind for event in stages.ledger().events(digest_of(stages.plan))]
-    assert [kind for kind in kinds if kind.startswith("run")] == [
-        "run started",
-        "run stopped",
-        "run resumed",
-        "run done",
-    ]
+    of_the_run = [kind for kind in kinds if kind.startswith("run")]
+    assert of_the_run == ["run started", "run stopped", "run resumed", "run done"]
 
 
 @pytest.mark.slow
@@ -409,8 +401,7 @@ def test_somebody_is_called_once_if_a_broker_does_not_come_back(
 
     def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
         cluster.unhealthy[ORDER[0]] = "answers 503"
-        cluster.restart(broker)
-        announce(ledger, plan, broker, OLIVE)
+        restarting(cluster)(ledger, plan, broker)
 
     looks = []
     why_unhealthy = cluster.why_unhealthy

@@ -109,7 +109,7 @@ def write_report(root: Root) -> None:
 
 @pytest.fixture
 def plan() -> Plan:
-    return make_plan([unload_step()]).model_copy(update={"cluster": "prod-eu"})
+    return make_plan([unload_step()], cluster="prod-eu")
 
 
 @pytest.fixture

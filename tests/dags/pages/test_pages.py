@@ -16,6 +16,7 @@ from html import unescape
 from itertools import count
 from pathlib import Path
 from sqlite3 import connect
+from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlencode
 
@@ -143,6 +144,14 @@ def test_a_plan_has_its_steps_who_approved_it_its_runs_and_its_events(
         assert part in page
 
 
+def verified(ledger: Ledger, run: HeldRun, **changes: Any) -> None:
+    """A run was found as predicted, by the snapshot of its plan, unless said otherwise."""
+    run.end("done", "1 of 1 steps confirmed")
+    found = {"snapshot": SNAPSHOT, "at_ms": ledger.now_ms(), "usage_judged": True, "as_predicted": True, **changes}
+    usage = [VerifiedBroker(broker=name, actual_usage_ratio=ratio, as_predicted=True) for name, ratio in FOUND.items()]
+    record_verification(ledger, Verification(run_id=run.id, **found), [], usage)
+
+
 @pytest.mark.parametrize(
     ("as_predicted", "judged", "colour", "said"),
     [
@@ -154,11 +163,7 @@ def test_a_plan_has_its_steps_who_approved_it_its_runs_and_its_events(
 def test_a_verified_run_says_whether_it_went_as_predicted(
     server: LogIn, ledger: Ledger, held: HeldRun, as_predicted: bool, judged: bool, colour: str, said: str
 ) -> None:
-    held.end("done", "1 of 1 steps confirmed")
-    verdict = Verification(
-        run_id=held.id, snapshot=SNAPSHOT, at_ms=ledger.now_ms(), usage_judged=judged, as_predicted=as_predicted
-    )
-    record_verification(ledger, verdict, [], [])
+    verified(ledger, held, usage_judged=judged, as_predicted=as_predicted)
     shown = f'1 of 1 steps confirmed; verified: <span class="{colour}">{said}</span>'
     for path in (page_of(held), f"/pulsar-advisor/clusters/prod-eu/plans/{held.digest}"):
         assert shown in server("vic").get(path).text
@@ -167,14 +172,8 @@ def test_a_verified_run_says_whether_it_went_as_predicted(
 def test_two_runs_that_were_verified_with_one_snapshot_both_have_their_verdict(
     server: LogIn, ledger: Ledger, plan: Plan, held: HeldRun
 ) -> None:
-    held.end("done", "1 of 1 steps confirmed")
-    second = started(ledger, plan.model_copy(update={"seed": 7}))
-    second.end("done", "1 of 1 steps confirmed")
-    for run, as_predicted in ((held.id, False), (second.id, True)):
-        verdict = Verification(
-            run_id=run, snapshot=SNAPSHOT, at_ms=ledger.now_ms(), usage_judged=True, as_predicted=as_predicted
-        )
-        record_verification(ledger, verdict, [], [])
+    verified(ledger, held, as_predicted=False)
+    verified(ledger, started(ledger, plan.model_copy(update={"seed": 7})))
     page = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
     assert re.findall(r"verified: <span[^>]*>([^<]*)</span>", page) == ["as predicted", "not as predicted"]
 
@@ -210,12 +209,7 @@ def test_advice_that_was_carried_out_is_history_and_what_came_of_it_is_shown(
     server: LogIn, root: Root, ledger: Ledger, held: HeldRun
 ) -> None:
     write_file(root.snapshot(AFTERWARDS).folder("raw") / MANIFEST, documents.manifest().content())
-    held.end("done", "1 of 1 steps confirmed")
-    verdict = Verification(
-        run_id=held.id, snapshot=AFTERWARDS, at_ms=ledger.now_ms(), usage_judged=True, as_predicted=True
-    )
-    usage = [VerifiedBroker(broker=name, actual_usage_ratio=ratio, as_predicted=True) for name, ratio in FOUND.items()]
-    record_verification(ledger, verdict, [], usage)
+    verified(ledger, held, snapshot=AFTERWARDS)
     page = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
     assert re.search(rf'<span class="muted">before run {held.id}: Move one bundle', page)
     assert f'<span class="good">after run {held.id}: highest usage 51.1%, as predicted</span>' in page
@@ -722,7 +716,7 @@ def test_a_run_without_a_step_left_is_not_to_be_continued(server: LogIn, held: H
 
 def test_only_what_moved_is_taken_back(server: LogIn, ledger: Ledger) -> None:
     def ended(step: Step) -> str:
-        held = started(ledger, make_plan([step], seed=step.action == "split").model_copy(update={"cluster": "prod-eu"}))
+        held = started(ledger, make_plan([step], seed=step.action == "split", cluster="prod-eu"))
         held.conclude(step.id, "confirmed", "seen")
         held.end("done", "1 of 1 steps confirmed")
         return server("olive").get(page_of(held)).text
@@ -867,10 +861,9 @@ def test_what_to_do_about_a_run_that_is_under_way_is_something_to_press(
 def test_steps_are_listed_as_they_are_sent(server: LogIn, root: Root, ledger: Ledger) -> None:
     steps = [unload_step(1), unload_step(2, UPPER)]
     many = steps[0].expect.model_copy(update={"topics": 99})
-    plan = make_plan([steps[0].model_copy(update={"expect": many}), steps[1]])
-    propose(ledger, plan.model_copy(update={"cluster": "prod-eu"}), ALICE)
-    digest = digest_of(plan.model_copy(update={"cluster": "prod-eu"}))
-    page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest}").text
+    plan = make_plan([steps[0].model_copy(update={"expect": many}), steps[1]], cluster="prod-eu")
+    propose(ledger, plan, ALICE)
+    page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
     assert re.findall(r'data-label="order">(\w+)</td>\n<td class="nowrap">([^<]+)', page) == [
         ("1", "step-002"),
         ("2", "step-001"),
@@ -878,8 +871,8 @@ def test_steps_are_listed_as_they_are_sent(server: LogIn, root: Root, ledger: Le
 
 
 def test_a_step_that_is_not_sent_has_no_confidence_as_in_the_report(server: LogIn, root: Root, ledger: Ledger) -> None:
-    kept_back = unload_step(2, UPPER).model_copy(update={"executable": False, "not_executable_because": "isolated"})
-    plan = make_plan([unload_step(1), kept_back]).model_copy(update={"cluster": "prod-eu"})
+    kept_back = unload_step(2, UPPER, executable=False, not_executable_because="isolated")
+    plan = make_plan([unload_step(1), kept_back], cluster="prod-eu")
     propose(ledger, plan, ALICE)
     page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
     assert re.findall(r'data-label="confidence">(.+)</td>', page) == [
