@@ -72,13 +72,13 @@ def test_a_broker_whose_figures_fail_is_neither_source_nor_destination(
 
 
 def test_the_report_says_what_share_could_not_be_judged(with_a_liar: tuple[Advised, str, str]) -> None:
-    found, _, _ = with_a_liar
+    found, _, liar = with_a_liar
     coverage = found.recommendation.coverage
     assert 0.5 < coverage.judged_ratio < 1.0 and 0.5 < coverage.judged_msg_rate_ratio < 1.0
     assert coverage.unmeasured_bundles == 0
     messages, bytes_ = 1 - coverage.judged_msg_rate_ratio, 1 - coverage.judged_ratio
     lost = f"{messages:.1%} of the messages and {bytes_:.1%} of the bytes could not be judged."
-    assert found.page.trust.coverage.sentence == f"{lost} Left out: 1\u00a0broker."
+    assert found.page.trust.coverage.sentence == f"{lost} Left out: {liar}."
 
 
 def test_a_step_rests_on_the_checks_about_what_it_reads(with_a_liar: tuple[Advised, str, str]) -> None:
