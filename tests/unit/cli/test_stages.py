@@ -68,10 +68,10 @@ def test_what_a_stage_on_spark_writes_is_sealed_in_the_ledger(
     verb: str, result: Document, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def written(*_: object) -> Document:
-        write_file(root.result_file(SNAPSHOT, verb), result.content())
+        write_file(root.snapshot(SNAPSHOT).result_file(verb), result.content())
         return result
 
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     monkeypatch.setattr(stages, "spark_for", lambda *_: None)
     monkeypatch.setattr(f"pulsar_advisor.stages.{verb}.run", written)
     assert exit_code([verb, "--root", root.url, "--cluster", root.cluster]) == 0
