@@ -99,16 +99,16 @@ def _snapshots(number: int, brokers: int, names: Sequence[str]) -> Iterator[dict
 def copy_days(source: Root, target: Root, days: int) -> None:
     """The folded first day of a cluster, as that of each of a cluster's first days."""
     first = f"{FIRST:%Y%m%d}"
-    result = json.loads((Path(str(source.day_folder("result", first))) / RESULT).read_text())
+    result = json.loads(Path(str(source.day(first).result_file)).read_text())
     for number in range(days):
         day = f"{FIRST + timedelta(days=number):%Y%m%d}"
         if (source.cluster, first) == (target.cluster, day):
             continue
         for table in (Path(source.url) / "history").iterdir():
             if table.name != "result":
-                folders = (str(root.day_folder(table.name, one)) for root, one in ((source, first), (target, day)))
+                folders = (str(root.day(one).folder(table.name)) for root, one in ((source, first), (target, day)))
                 shutil.copytree(*folders, copy_function=os.link)
-        file = Path(str(target.day_folder("result", day))) / RESULT
+        file = Path(str(target.day(day).result_file))
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(result | {"day": day, "cluster": target.cluster}))
 
@@ -131,7 +131,7 @@ def main(snapshots: int, brokers: int, bundles: int, days: int) -> None:
         for number in range(1, CLUSTERS):
             copy_days(root, Root(folder, f"{CLUSTER}-{number}"), days)
         measure(f"`index` of {CLUSTERS} clusters, {days} days of {size} each", root, "index")
-        load = next(Path(str(root.day_folder("load", f"{FIRST:%Y%m%d}"))).iterdir())
+        load = next(Path(str(root.day(f"{FIRST:%Y%m%d}").folder("load"))).iterdir())
         print(f"\n{load.stat().st_size / pq.ParquetFile(load).metadata.num_rows:.1f} bytes for a bundle and snapshot")
 
 

@@ -41,7 +41,7 @@ def history(folder: Path) -> dict[str, bytes]:
 def test_tasks_write_what_one_process_writes(spark: SparkSession, tmp_path: Path) -> None:
     for root in roots(tmp_path / "one"):
         for day in reversed(DAYS[:2]):
-            fold(root, day)
+            fold(root.day(day))
     folded = fold_all(spark, roots(tmp_path / "tasks"), DAYS[2])
     assert [(day.cluster, day.line[:8], day.exit_code) for day in folded] == [
         (name, day, 0) for name in NAMES for day in DAYS[:2]

@@ -154,7 +154,7 @@ def test_days_of_the_first_columns_get_the_causes_of_their_moves_when_they_are_f
     shutil.copytree(EARLIER / "days", tmp_path / "root")
     root = Root(str(tmp_path / "root"), "recorded")
     assert trend(root, 28)[1].causes == {}
-    fold(root, "20261124")
+    fold(root.day("20261124"))
     assert trend(root, 28)[1].causes == {"own": 9}
 
 
@@ -168,7 +168,7 @@ def test_a_trend_and_a_difference_say_that_days_of_the_first_columns_do_not_name
     for verb in (["trend"], ["diff", day.snapshots[0].id, "latest"]):
         assert exit_code([*verb, *place]) == 0
         assert "run `history fold --all`" in capsys.readouterr().err
-    fold(root, day.day)
+    fold(root.day(day.day))
     for verb in (["trend"], ["diff", day.snapshots[0].id, "latest"]):
         assert exit_code([*verb, *place]) == 0
         assert capsys.readouterr().err == ""
@@ -188,4 +188,4 @@ def test_a_day_of_the_third_columns_is_whole_and_says_who_moved_bundles(tmp_path
     [day], unreadable = folded_days(root)
     assert (day.columns, unreadable, list(damage(root, day, DAY_TABLES))) == (3, [], [])
     assert trend(root, 28)[1].causes == {"own": 9}
-    assert fold(root, "20261124") == day
+    assert fold(root.day("20261124")) == day

@@ -10,7 +10,7 @@ from pulsar_advisor.cli.places import LedgerPlace, Place
 from pulsar_advisor.cli.rendering import difference_lines
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import DEFAULT_DAYS, TREND_DAYS
-from pulsar_advisor.model.cluster.snapshot_id import day_of, require_day
+from pulsar_advisor.model.cluster.snapshot_id import require_day
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count
@@ -46,9 +46,9 @@ def fold(
         if not folded:
             raise UsageError(f"cluster '{root.cluster}' has no normalized snapshot: there is nothing to fold")
     else:
-        one = require_day(day) if day else day_of(root.resolve(LATEST).id)
+        one = root.day(require_day(day)) if day else root.resolve(LATEST).day
         with timed(f"fold {one}"):
-            folded = [fold_day(root, one, place.existing_ledger())]
+            folded = [fold_day(one, place.existing_ledger())]
     print_json(folded) if json else say_lines(one.line for one in folded)
 
 

@@ -46,7 +46,7 @@ def _cluster_name(snapshot: Snapshot) -> str:
     """Pulsar's cluster name in a known snapshot."""
     if snapshot.is_written("normalize"):
         return read_manifest(snapshot).identity.cluster_name
-    return read_day(snapshot.root, day_of(snapshot.id)).cluster_name
+    return read_day(snapshot.day).cluster_name
 
 
 def _snapshot(root: Root, name: str) -> Snapshot:
@@ -54,7 +54,7 @@ def _snapshot(root: Root, name: str) -> Snapshot:
         return _latest(root)
     if is_snapshot_id(name):
         return root.snapshot(name)
-    day = day_if_any(root, name) if is_snapshot_id(f"{name}T000000Z") else None
+    day = day_if_any(root.day(name)) if is_snapshot_id(f"{name}T000000Z") else None
     if day is None or not day.snapshots:
         raise UsageError(
             f"'{name}' is neither a snapshot id, a folded day such as 20261121, nor 'latest': `history show` lists the "

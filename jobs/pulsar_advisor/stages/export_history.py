@@ -66,7 +66,7 @@ def _write(
     def result(files: Mapping[str, FoldedTable]) -> HistoryDay:
         return day.model_copy(update={**called, "tables": files})
 
-    return write_day(target, day.day, tables, result)
+    return write_day(target.day(day.day), tables, result)
 
 
 def _without_names(imported: Imported) -> Imported:

@@ -25,10 +25,10 @@ from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.stages.moments import folded_moments, knows_policies, last_seen, normalized_moment
 from pulsar_advisor.stages.seal import is_sealed_elsewhere, seal_day, why_no_sealed_day
-from pulsar_advisor.storage.history import day_if_any, day_path, first_after, folded_days, last_before
+from pulsar_advisor.storage.history import day_if_any, first_after, folded_days, last_before
 from pulsar_advisor.storage.lease import Held, held
 from pulsar_advisor.storage.results import read_manifest, result_sha256, validation_if_any
-from pulsar_advisor.storage.root import Root, Snapshot
+from pulsar_advisor.storage.root import Day, Root, Snapshot
 from pulsar_advisor.tables.days import damage, write_day
 
 _log = logging.getLogger(__name__)
@@ -37,21 +37,21 @@ _AFTER: Final = "T~"
 """Sorts after every snapshot of a day."""
 
 
-def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
-    """Fold the normalized snapshots of a day (`YYYYMMDD`, UTC) of a cluster.
+def run(day: Day, address: str | None = None) -> HistoryDay:
+    """Fold the normalized snapshots of a day.
 
     `address` is the ledger's, by default SQLite in a local root. If there is a ledger, its plans explain moves, and
     it seals the day. Snapshots folded before come from the day itself, so an added snapshot costs little. Raises
     `UsageError` if there is nothing to fold, `Refused` while another process folds the day, or if the day folded before
     isn't as the ledger sealed it, `StorageError` for changes to a day that a newer release folded.
     """
-    before = day_if_any(root, day)
-    written = _fold(root, day, address)
-    after = first_after(root, day)
+    before = day_if_any(day)
+    written = _fold(day, address)
+    after = first_after(day)
     # The next folded day starts from this day's last snapshot, which may be a late arrival.
     if after is not None and not after.is_only_imported and _is_outdated(after, before, written):
         with suppress(Held):  # the process that folds it now, or the next fold, compares it with the late one
-            _fold(root, after.day, address, anew=True)
+            _fold(day.root.day(after.day), address, anew=True)
     return written
 
 
@@ -62,29 +62,29 @@ def _is_outdated(after: HistoryDay, before: HistoryDay | None, written: HistoryD
     return has_more or (after.follows or "") < written.snapshots[-1].id
 
 
-def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> HistoryDay:
+def _fold(day: Day, address: str | None, *, anew: bool = False) -> HistoryDay:
     """`anew`: even if the day's snapshots haven't changed."""
+    root = day.root
     nothing = UsageError(f"cluster '{root.cluster}' has no normalized snapshot of {day}: there is nothing to fold")
-    if day_if_any(root, day) is None and not any(one.is_written("normalize") for one in _of_day(root, day)):
+    if day_if_any(day) is None and not any(one.is_written("normalize") for one in _of_day(day)):
         raise nothing  # before a lease makes the day's folder
-    work = f"day {day} of cluster {root.cluster} is being folded"
     with (
-        held(day_path(root, day).parent, day, work) as lease,
+        held(day.folder("result"), day.date, f"day {day} of cluster {root.cluster} is being folded") as lease,
         ledger_if_any(address or root.own_ledger_url) as ledger,
-        _none_removed(root, day),
+        _none_removed(day),
     ):
-        before = day_if_any(root, day)
-        if before is not None and ledger is not None and (why := why_no_sealed_day(ledger, root, day)):
+        before = day_if_any(day)
+        if before is not None and ledger is not None and (why := why_no_sealed_day(ledger, day)):
             raise Refused(f"{why}: restore the day from a backup, or remove the file to fold the remaining snapshots")
-        if before is not None and is_sealed_elsewhere(ledger, root, before):
+        if before is not None and is_sealed_elsewhere(ledger, day, before):
             raise Refused(f"day {day} is sealed in a ledger, which also has the causes of its moves: give --ledger")
         folded = {} if before is None else {one.id: one for one in before.snapshots}
-        manifests = _normalized(root, day, before)
+        manifests = _normalized(day, before)
         if not folded and not manifests:
             raise nothing
         seen = {**folded, **{id: _seen(root.snapshot(id)) for id in manifests}}
         name = before.cluster_name if before else _cluster_name(manifests)
-        follows = _follows(root, day, name)
+        follows = _follows(day, name)
         last = follows or (before.follows if before else None)
         # A bundle without an owner in the last snapshot may have been unloaded at any time of that day.
         since = midnight(day_of(last)) if last else snapshot_moment(min(seen))
@@ -106,7 +106,7 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
             made = HistoryDay(
                 cluster=root.cluster,
                 cluster_name=name,
-                day=day,
+                day=day.date,
                 columns=COLUMNS,
                 snapshots=tuple(seen[snapshot] for snapshot in sorted(seen)),
                 follows=follows,
@@ -118,10 +118,10 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
                 is_sealed=ledger is not None and any(one.manifest_sha256 for one in seen.values()),
             )
             if ledger is not None and made.is_sealed:
-                seal_day(ledger, root, made)
+                seal_day(ledger, day, made)
             return made
 
-        return write_day(root, day, tables, result)
+        return write_day(day, tables, result)
 
 
 def fold_until(
@@ -135,7 +135,7 @@ def fold_until(
     for day in days_before(root, today):
         begun(day)
         try:
-            folded.append(run(root, day, address))
+            folded.append(run(root.day(day), address))
         except AdvisorError as error:
             _log.error("day %s can't be folded: %s", day, error)
             failures.append(error)
@@ -155,43 +155,43 @@ def days_before(root: Root, today: str) -> list[str]:
     return sorted(day for day in by_earlier_release | with_tables if day < today)
 
 
-def _normalized(root: Root, day: str, before: HistoryDay | None) -> dict[str, Manifest]:
+def _normalized(day: Day, before: HistoryDay | None) -> dict[str, Manifest]:
     """The snapshots of a day that have tables, with their manifests, in order of time.
 
     Several clusters may have used one name in paths: only the cluster folded before counts, or else the last one.
     """
-    with_tables = [one for one in _of_day(root, day) if one.is_written("normalize")]
+    with_tables = [one for one in _of_day(day) if one.is_written("normalize")]
     found = {one.id: read_manifest(one) for one in reversed(with_tables)}
     name = before.cluster_name if before else _cluster_name(found)
     return {id: one for id, one in found.items() if one.identity.cluster_name == name}
 
 
-def _of_day(root: Root, day: str) -> Iterator[Snapshot]:
+def _of_day(day: Day) -> Iterator[Snapshot]:
     """Newest first."""
-    return takewhile(lambda snapshot: snapshot.id.startswith(day), root.newest_first(before=day + _AFTER))
+    return takewhile(lambda snapshot: snapshot.day == day, day.root.newest_first(before=day.date + _AFTER))
 
 
 def _cluster_name(manifests: dict[str, Manifest]) -> str:
     return next((one.identity.cluster_name for one in reversed(manifests.values())), "")
 
 
-def _follows(root: Root, day: str, cluster_name: str) -> str | None:
+def _follows(day: Day, cluster_name: str) -> str | None:
     """The last snapshot before a day that has tables or was folded; None without one."""
-    folded = last_before(root, day, cluster_name) or ""
-    for snapshot in takewhile(lambda one: one.id > folded, root.newest_first(before=day)):
+    folded = last_before(day, cluster_name) or ""
+    for snapshot in takewhile(lambda one: one.id > folded, day.root.newest_first(before=day.date)):
         if snapshot.is_written("normalize") and read_manifest(snapshot).identity.cluster_name == cluster_name:
             return snapshot.id
     return folded or None
 
 
 @contextmanager
-def _none_removed(root: Root, day: str) -> Iterator[None]:
+def _none_removed(day: Day) -> Iterator[None]:
     """Within the block, an error says so if one of the snapshots that a day is made of was removed meanwhile."""
 
     def is_there(snapshot: Snapshot) -> bool:
         return snapshot.is_written("capture") and snapshot.is_written("normalize")
 
-    made_of = [*islice(root.newest_first(before=day), 1), *_of_day(root, day)]
+    made_of = [*islice(day.root.newest_first(before=day.date), 1), *_of_day(day)]
     snapshots = [snapshot for snapshot in made_of if is_there(snapshot)]
     try:
         yield
@@ -202,14 +202,14 @@ def _none_removed(root: Root, day: str) -> Iterator[None]:
         if not removed:
             raise
         raise StorageError(
-            f"snapshot {removed[0]} of cluster {root.cluster}, or its tables, were removed, as `snapshots prune` does, "
-            f"while day {day} was being folded: fold the day again"
+            f"snapshot {removed[0]} of cluster {day.root.cluster}, or its tables, were removed, as `snapshots prune` "
+            f"does, while day {day} was being folded: fold the day again"
         ) from error
 
 
-def _carried_out(ledger: Ledger, cluster_name: str, since: datetime, day: str) -> list[ConfirmedStep]:
+def _carried_out(ledger: Ledger, cluster_name: str, since: datetime, day: Day) -> list[ConfirmedStep]:
     """What plans did to a cluster from `since` to the end of a day, plus the delay with which snapshots may show it."""
-    end = midnight(day) + timedelta(days=1)
+    end = midnight(day.date) + timedelta(days=1)
     sent = confirmed_steps(ledger, cluster_name, _ms(since), _ms(end) + SEEN_LATE_MS)
     return [ConfirmedStep(int(step.sent_at_ms or 0), step.bundle, short(digest)) for step, digest in sent]
 
@@ -264,6 +264,6 @@ def _of_folded(root: Root, day: HistoryDay, snapshots: Collection[str]) -> Itera
         gone = f"{count(len(snapshots), 'snapshot')} in it {'has' if len(snapshots) == 1 else 'have'} no tables"
         again = "import the day again" if day.is_only_imported else "remove this one to fold the remaining snapshots"
         raise StorageError(
-            f"{day_path(root, day.day)} is of a damaged day, and {gone} any more: `history verify` names the damaged "
-            f"files; restore them from a backup, or {again}"
+            f"{root.day(day.day).result_file} is of a damaged day, and {gone} any more: `history verify` names the "
+            f"damaged files; restore them from a backup, or {again}"
         ) from error

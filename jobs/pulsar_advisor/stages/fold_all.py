@@ -62,7 +62,7 @@ def fold_task(task: FoldTask) -> str:
 
     cluster = task["cluster"]
     try:
-        day = once_free("fold", lambda: fold(Root(task["root"], cluster), task["day"], task["address"]))
+        day = once_free("fold", lambda: fold(Root(task["root"], cluster).day(task["day"]), task["address"]))
         folded = Folded(cluster, day.line)
     except AdvisorError as error:
         folded = Folded(cluster, f"{task['day']} can't be folded: {error}", error.exit_code)

@@ -20,14 +20,7 @@ from pulsar_advisor.documents.history_day import FoldedSnapshot, FoldedTable, Hi
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import ledger_if_any
 from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
-from pulsar_advisor.history.exported import (
-    BUNDLES,
-    NAMESPACES,
-    TOPICS,
-    Labels,
-    Level,
-    groups,
-)
+from pulsar_advisor.history.exported import BUNDLES, NAMESPACES, TOPICS, Labels, Level, groups
 from pulsar_advisor.history.imported import MISSING, day_tables, gaps
 from pulsar_advisor.history.ring import Ring, namespace_of
 from pulsar_advisor.history.scraped_cluster import ScrapedCluster, labels_on
@@ -38,10 +31,10 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.stages.moments import last_seen
 from pulsar_advisor.stages.seal import seal_day, was_sealed
 from pulsar_advisor.storage.files import sha256_hex
-from pulsar_advisor.storage.history import day_if_any, day_path, last_before
+from pulsar_advisor.storage.history import day_if_any, last_before
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import LATEST, Root
+from pulsar_advisor.storage.root import LATEST, Day, Root
 from pulsar_advisor.tables.days import damage, read_part, remove_parts, write_day, write_part
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.read_table import read_table
@@ -85,21 +78,21 @@ def run(
     source, now_s = _source(root, server, labels, days)
     today_s = now_s // DAY_S * DAY_S
     for start_s in range(today_s - (days - 1) * DAY_S, today_s + 1, DAY_S):
-        day = f"{datetime.fromtimestamp(start_s, UTC):%Y%m%d}"
+        day = root.day(f"{datetime.fromtimestamp(start_s, UTC):%Y%m%d}")
         # All moments of a past day; of today, only those whose step is over.
         window = Window(start_s, step_s, (now_s - start_s) // step_s if start_s == today_s else -(-DAY_S // step_s))
         if not window.number:
             continue
-        begun(day)
-        with held(day_path(root, day).parent, day, f"day {day} of cluster {root.cluster} is being imported") as lease:
-            before = day_if_any(root, day)
+        begun(day.date)
+        with held(day.folder("result"), day.date, f"day {day} of cluster {root.cluster} is being imported") as lease:
+            before = day_if_any(day)
             if before is not None and not _is_to_be_imported(root, before, window):
                 _log.info("day %s already exists: kept", day)
-                remove_parts(root, day)  # parts of an import that was killed after the day was written
+                remove_parts(day)  # parts of an import that was killed after the day was written
                 yield before
                 continue
             with ledger_if_any(ledger_address or root.own_ledger_url) as ledger:
-                imported = _import_day(root, source, day, window, lease.require, ledger)
+                imported = _import_day(source, day, window, lease.require, ledger)
             if imported is None:
                 _log.warning("day %s: no figures were scraped", day)
             else:
@@ -138,7 +131,7 @@ def _is_to_be_imported(root: Root, before: HistoryDay, window: Window) -> bool:
 
 
 def _import_day(
-    root: Root, source: _Source, day: str, window: Window, require: Callable[[], None], ledger: Ledger | None
+    source: _Source, day: Day, window: Window, require: Callable[[], None], ledger: Ledger | None
 ) -> HistoryDay | None:
     scraped = source.scraped
     hosts = scraped.hosts(window)
@@ -157,12 +150,10 @@ def _import_day(
             f"a day of {count(len(ring.names), 'bundle')} every {window.step_s} s is more than {MOST_ROWS:,} rows: "
             "choose a greater --step"
         )
-    parts = [
-        _part(root, scraped, day, window, level, ring, group, namespaces) for group in _groups(ring, namespaces, window)
-    ]
+    parts = [_part(scraped, day, window, level, ring, group, namespaces) for group in _groups(ring, namespaces, window)]
     load = pa.concat_tables(parts)
     unusable = sum(int((part.schema.metadata or {}).get(b"unusable", b"0")) for part in parts)
-    follows = last_before(root, day, scraped.cluster_name)
+    follows = last_before(day, scraped.cluster_name)
     tables = day_tables(
         window,
         ring.names,
@@ -170,7 +161,7 @@ def _import_day(
         load,
         source.settings,
         owners_known=level is not NAMESPACES,
-        before=None if follows is None else last_seen(root.snapshot(follows), scraped.cluster_name),
+        before=None if follows is None else last_seen(day.root.snapshot(follows), scraped.cluster_name),
     )
     require()
 
@@ -179,9 +170,9 @@ def _import_day(
         unknown = tuple(id for id in tables["brokers"]["id"].to_pylist() if id not in scraped.broker_ids)
         doubtful = level is not TOPICS or unknown
         made = HistoryDay(
-            cluster=root.cluster,
+            cluster=day.root.cluster,
             cluster_name=scraped.cluster_name,
-            day=day,
+            day=day.date,
             columns=COLUMNS,
             snapshots=tuple(
                 FoldedSnapshot(id=id, manifest_sha256="", validation_sha256=None, fit=fit) for id, fit in moments
@@ -205,14 +196,14 @@ def _import_day(
                 confidence="low" if doubtful else "medium",
             ),
             # A day that was never sealed may be the beginning of one that will be.
-            is_sealed=ledger is not None and was_sealed(ledger, root, day),
+            is_sealed=ledger is not None and was_sealed(ledger, day),
         )
         if ledger is not None and made.is_sealed:
-            seal_day(ledger, root, made)
+            seal_day(ledger, day, made)
         return made
 
-    written = write_day(root, day, tables, result)
-    remove_parts(root, day)
+    written = write_day(day, tables, result)
+    remove_parts(day)
     return written
 
 
@@ -223,9 +214,8 @@ def _groups(ring: Ring, namespaces: Mapping[str, int], window: Window) -> Iterat
 
 
 def _part(
-    root: Root,
     cluster: ScrapedCluster,
-    day: str,
+    day: Day,
     window: Window,
     level: Level,
     ring: Ring,
@@ -244,9 +234,9 @@ def _part(
         group,
     )
     name = sha256_hex(repr((*made_of, [ring.names[number] for number in bundles])).encode())
-    if (before := read_part(root, day, name)) is None:
+    if (before := read_part(day, name)) is None:
         scraped, unusable = cluster.load(window, level, ring, group, sum(namespaces.get(one, 0) for one in group))
         before = scraped.load(bundles).replace_schema_metadata({"unusable": str(unusable)})
-        write_part(root, day, name, before)
+        write_part(day, name, before)
     numbers = np.asarray(bundles, np.int32)
     return before.set_column(0, before.schema.field(0), pa.array(np.repeat(numbers, window.number)))

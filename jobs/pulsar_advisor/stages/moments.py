@@ -16,7 +16,6 @@ from pulsar_advisor.history.moment import BROKER_COLUMNS, BUNDLE_COLUMNS, Moment
 from pulsar_advisor.history.policies import ISOLATION_COLUMNS, NAMESPACE_COLUMNS, UNKNOWN, policies_of
 from pulsar_advisor.history.unfold import moments_of
 from pulsar_advisor.model.cluster.cluster_state import View
-from pulsar_advisor.model.cluster.snapshot_id import day_of
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.storage.history import day_if_any, day_with
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
@@ -53,11 +52,10 @@ def _earlier_of_day(snapshot: Snapshot, cluster_name: str) -> Iterator[Moment]:
 
     Otherwise only those that still have tables.
     """
-    root, name = snapshot.root, day_of(snapshot.id)
-    day = day_if_any(root, name)
+    root, day = snapshot.root, day_if_any(snapshot.day)
     is_whole = day is not None and not any(damage(root, day, DAY_TABLES))
     folded = {one.id for one in day.snapshots if one.id < snapshot.id} if day and is_whole else set()
-    there = takewhile(lambda one: one.id > name, root.newest_first(before=snapshot.id))
+    there = takewhile(lambda one: one.day == snapshot.day, root.newest_first(before=snapshot.id))
     with_tables = {one.id for one in there if one.id not in folded and one.is_written("normalize")}
     of_day = folded_moments(root, day, folded) if day and folded else iter(())
     for id in sorted(folded | with_tables):

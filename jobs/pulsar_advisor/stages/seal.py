@@ -12,10 +12,9 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.seals import record_seal, seals_of_snapshot, why_not_as_sealed
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage.files import sha256_hex, sha256_of_file
-from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.results import result_sha256
-from pulsar_advisor.storage.root import Root, Snapshot
+from pulsar_advisor.storage.root import Day, Snapshot
 
 _WRITTEN_ONCE: Final = frozenset({"normalize", "validate"})
 """The stages that leave a result as it is if there is one."""
@@ -65,34 +64,32 @@ def require_as_sealed(ledger: Ledger, snapshot: Snapshot, *stages: str) -> str |
     return next(filter(None, reasons), None)
 
 
-def seal_day(ledger: Ledger, root: Root, day: HistoryDay) -> None:
+def seal_day(ledger: Ledger, day: Day, folded: HistoryDay) -> None:
     """Record a folded day before it is written: if the write fails, the previous file still has its own seal.
 
     A day folded before there was a ledger is sealed here first; otherwise it would look changed.
     """
-    path = day_path(root, day.day)
-    if path.exists() and not was_sealed(ledger, root, day.day):
-        record_seal(ledger, root.cluster, day.day, day.MADE_BY, sha256_of_file(path), ())
-    record_seal(ledger, root.cluster, day.day, day.MADE_BY, sha256_hex(day.content()), ())
+    if day.result_file.exists() and not was_sealed(ledger, day):
+        record_seal(ledger, day.root.cluster, day.date, folded.MADE_BY, sha256_of_file(day.result_file), ())
+    record_seal(ledger, day.root.cluster, day.date, folded.MADE_BY, sha256_hex(folded.content()), ())
 
 
-def was_sealed(ledger: Ledger, root: Root, day: str) -> bool:
+def was_sealed(ledger: Ledger, day: Day) -> bool:
     """Whether a folded day of this date was ever recorded."""
-    return bool(seals_of_snapshot(ledger, root.cluster, day))
+    return bool(seals_of_snapshot(ledger, day.root.cluster, day.date))
 
 
-def is_sealed_elsewhere(ledger: Ledger | None, root: Root, day: HistoryDay) -> bool:
+def is_sealed_elsewhere(ledger: Ledger | None, day: Day, folded: HistoryDay) -> bool:
     """Whether a folded day is sealed, but in another ledger: there is none here, or it has no seal of this day."""
-    return day.is_sealed and (ledger is None or not was_sealed(ledger, root, day.day))
+    return folded.is_sealed and (ledger is None or not was_sealed(ledger, day))
 
 
-def why_no_sealed_day(ledger: Ledger, root: Root, day: str) -> str | None:
+def why_no_sealed_day(ledger: Ledger, day: Day) -> str | None:
     """Why a folded day isn't as recorded; None if it is, or if this day was never recorded."""
-    sealed = {one.sha256 for one in seals_of_snapshot(ledger, root.cluster, day)}
-    path = day_path(root, day)
-    if not sealed or sha256_of_file(path) in sealed:
+    sealed = {one.sha256 for one in seals_of_snapshot(ledger, day.root.cluster, day.date)}
+    if not sealed or sha256_of_file(day.result_file) in sealed:
         return None
-    return f"{path} was changed since: the ledger has seals of this day, but none of this file"
+    return f"{day.result_file} was changed since: the ledger has seals of this day, but none of this file"
 
 
 def _listed(snapshot: Snapshot) -> list[str]:

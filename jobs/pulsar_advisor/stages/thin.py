@@ -87,7 +87,7 @@ def _remove_days(root: Root, lifetimes: Lifetimes, left: Sequence[str], now: dat
             continue
         try:
             if not dry_run:
-                remove_day(root, day)
+                remove_day(root.day(day))
         except Held as held:
             _log.warning("%s", held)
         else:

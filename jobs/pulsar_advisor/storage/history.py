@@ -5,94 +5,82 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from upath import UPath
-
 from pulsar_advisor.documents.history_day import HistoryDay
-from pulsar_advisor.model.cluster.snapshot_id import day_of
 from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.storage.claim import remove_file, remove_folder, require_no_link
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_document
-from pulsar_advisor.storage.root import RESULT, Root, Snapshot, names_in
+from pulsar_advisor.storage.root import Day, Root, Snapshot, names_in
 
 _DAY: Final = re.compile(r"day=([0-9]{8})")
 
 
-def day_path(root: Root, day: str) -> UPath:
-    """Path of the result file of a day (`YYYYMMDD`, UTC)."""
-    return root.day_folder("result", day) / RESULT
-
-
-def day_if_any(root: Root, day: str) -> HistoryDay | None:
+def day_if_any(day: Day) -> HistoryDay | None:
     """A folded day; None if it wasn't folded yet. Raises `StorageError` for a file that can't be read."""
-    return read_day(root, day) if day_path(root, day).exists() else None
+    return read_day(day) if day.result_file.exists() else None
 
 
-def read_day(root: Root, day: str) -> HistoryDay:
+def read_day(day: Day) -> HistoryDay:
     """A folded day. Raises `UsageError` if it wasn't folded, `StorageError` for a file that can't be read."""
-    path = day_path(root, day)
-    found = read_document(path, HistoryDay)
-    if found.day != day:
-        raise StorageError(f"{path} is of another day, {found.day!r}: fold the day again")
+    found = read_document(day.result_file, HistoryDay)
+    if found.day != day.date:
+        raise StorageError(f"{day.result_file} is of another day, {found.day!r}: fold the day again")
     return found
 
 
 def day_with(snapshot: Snapshot) -> HistoryDay | None:
     """The folded day that holds a snapshot; None without one. Raises as `day_if_any`."""
-    day = day_if_any(snapshot.root, day_of(snapshot.id))
+    day = day_if_any(snapshot.day)
     return day if day is not None and any(one.id == snapshot.id for one in day.snapshots) else None
 
 
 def days_between(root: Root, first: str, last: str) -> list[HistoryDay]:
     """The folded days from one to another, both included. Raises as `read_day`."""
-    return [read_day(root, day) for day in _named(root) if first <= day <= last and day_path(root, day).exists()]
+    return [read_day(day) for day in _named(root) if first <= day.date <= last and day.result_file.exists()]
 
 
-def last_before(root: Root, day: str, cluster_name: str) -> str | None:
+def last_before(day: Day, cluster_name: str) -> str | None:
     """The last folded snapshot of a cluster (by Pulsar's name) before a day; None without one."""
-    for name in reversed([one for one in _named(root) if one < day]):
-        found = day_if_any(root, name)
-        if found is not None and found.cluster_name == cluster_name and found.snapshots:
-            return found.snapshots[-1].id
-    return None
+    days = (day_if_any(one) for one in reversed(_named(day.root)) if one.date < day.date)
+    last = (one.snapshots[-1].id for one in days if one and one.cluster_name == cluster_name and one.snapshots)
+    return next(last, None)
 
 
-def first_after(root: Root, day: str) -> HistoryDay | None:
+def first_after(day: Day) -> HistoryDay | None:
     """The first folded day after a day; None without one."""
-    days = (day_if_any(root, name) for name in _named(root) if name > day)
+    days = (day_if_any(one) for one in _named(day.root) if one.date > day.date)
     return next((found for found in days if found is not None), None)
 
 
 def folded_days(root: Root, last: int | None = None) -> tuple[list[HistoryDay], list[str]]:
     """The folded days, or only the last ones, oldest first; and why some can't be read."""
     days, unreadable = list[HistoryDay](), list[str]()
-    for name in reversed(_named(root)):
+    for day in reversed(_named(root)):
         if last is not None and len(days) + len(unreadable) == last:
             break
         try:
-            day = day_if_any(root, name)
+            found = day_if_any(day)
         except (AdvisorError, OSError) as error:
-            unreadable.append(f"{name} can't be read: {error}")
+            unreadable.append(f"{day} can't be read: {error}")
         else:
-            days += [] if day is None else [day]
+            days += [] if found is None else [found]
     return days[::-1], unreadable[::-1]
 
 
 def days_with_files(root: Root) -> list[str]:
     """The days with files in any table, oldest first: folded days, and remainders of others."""
-    found = (name for table in _tables(root) for name in _named(root, table))
-    return sorted(set(found))
+    return sorted({day.date for table in _tables(root) for day in _named(root, table)})
 
 
-def remove_day(root: Root, day: str) -> None:
+def remove_day(day: Day) -> None:
     """Remove a day: its result first, so that none ever exists in part. Raises `StorageError`, `Held`."""
-    folders = [root.day_folder(table, day) for table in _tables(root) if table != "result"]
-    require_no_link(root, day_path(root, day), *folders)
-    with held(day_path(root, day).parent, day, f"day {day} of cluster {root.cluster} is being folded"):
-        remove_file(day_path(root, day))
+    folders = [day.folder(table) for table in _tables(day.root) if table != "result"]
+    require_no_link(day.root, day.result_file, *folders)
+    with held(day.folder("result"), day.date, f"day {day} of cluster {day.root.cluster} is being folded"):
+        remove_file(day.result_file)
         for folder in folders:
             remove_folder(folder)
-    remove_folder(day_path(root, day).parent)
+    remove_folder(day.folder("result"))
 
 
 def _tables(root: Root) -> list[str]:
@@ -101,7 +89,7 @@ def _tables(root: Root) -> list[str]:
     return sorted(name for name in names_in(parent) if (parent / name).is_dir())
 
 
-def _named(root: Root, table: str = "result") -> list[str]:
+def _named(root: Root, table: str = "result") -> list[Day]:
     """The days that have a folder, oldest first; one listing, however many there are."""
-    names = names_in(root.day_folder(table, "").parent)
-    return sorted(found[1] for name in names if (found := _DAY.fullmatch(name)))
+    names = sorted(names_in(root.of_cluster(f"history/{table}")))
+    return [root.day(found[1]) for name in names if (found := _DAY.fullmatch(name))]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
+from pulsar_advisor.model.cluster.snapshot_id import day_of, is_snapshot_id
 from pulsar_advisor.model.errors import UsageError, attempting
 from pulsar_advisor.model.text.folder_address import require_absolute, require_no_password, require_text
 from pulsar_advisor.model.text.reader import reader
@@ -112,13 +112,13 @@ class Root:
         """The snapshot with this id, whether it exists or not."""
         return Snapshot(self, id)
 
-    def of_cluster(self, stage: str) -> UPath:
-        """The folder of a stage's folders, one for each snapshot."""
-        return self.path / stage / f"cluster={self.cluster}"
+    def day(self, date: str) -> Day:
+        """This day (`YYYYMMDD`, UTC), whether it was folded or not."""
+        return Day(self, date)
 
-    def day_folder(self, table: str, day: str) -> UPath:
-        """`history/<table>/cluster=<c>/day=<day>`, of a folded day (`YYYYMMDD`, UTC)."""
-        return self.path / "history" / table / f"cluster={self.cluster}" / f"day={day}"
+    def of_cluster(self, stage: str) -> UPath:
+        """The folder of a stage's or table's folders, one for each snapshot or day."""
+        return self.path / stage / f"cluster={self.cluster}"
 
     def clusters(self) -> list[str]:
         """Names of the clusters that have snapshots under this root, sorted."""
@@ -195,6 +195,11 @@ class Snapshot:
         """Its id."""
         return self.id
 
+    @property
+    def day(self) -> Day:
+        """The day in which it was captured."""
+        return self.root.day(day_of(self.id))
+
     def folder(self, stage: str) -> UPath:
         """`<stage>/cluster=<c>/snapshot=<id>`; `stage` may have a sub-folder, as `tables/bundles`."""
         return self.root.of_cluster(stage) / f"snapshot={self.id}"
@@ -210,6 +215,27 @@ class Snapshot:
     def _result_file(self, stage: str) -> str:
         folder, name = _RESULT_FILE[stage]
         return f"{folder}/cluster={self.root.cluster}/snapshot={self.id}/{name}"
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day by its cluster's root and its date (`YYYYMMDD`, UTC), folded or not: where the files of its tables are."""
+
+    root: Root
+    date: str
+
+    def __str__(self) -> str:
+        """Its date."""
+        return self.date
+
+    def folder(self, table: str) -> UPath:
+        """`history/<table>/cluster=<c>/day=<date>`."""
+        return self.root.of_cluster(f"history/{table}") / f"day={self.date}"
+
+    @property
+    def result_file(self) -> UPath:
+        """Where folding it writes its result."""
+        return self.folder("result") / RESULT
 
 
 def _clusters_in(parent: Path | UPath) -> list[str]:

@@ -18,8 +18,8 @@ from pulsar_advisor.documents.history_day import FoldedTable, HistoryDay
 from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.storage.claim import remove_other_files
 from pulsar_advisor.storage.files import sha256_hex, sha256_of_file, write_file
-from pulsar_advisor.storage.history import day_if_any, day_path
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.history import day_if_any
+from pulsar_advisor.storage.root import Day, Root
 from pulsar_advisor.tables.parquet import as_parquet
 from pulsar_advisor.tables.stored import stored_files
 
@@ -34,14 +34,14 @@ _NAME: Final = re.compile(rf"part-[0-9a-f]{{{_DIGITS}}}\.parquet")
 
 
 def write_day(
-    root: Root, day: str, tables: Mapping[str, pa.Table], result: Callable[[Mapping[str, FoldedTable]], HistoryDay]
+    day: Day, tables: Mapping[str, pa.Table], result: Callable[[Mapping[str, FoldedTable]], HistoryDay]
 ) -> HistoryDay:
     """Write the tables of a day, and then the result that `result` makes from their files. Raises `StorageError`."""
-    files = {name: _write(root.day_folder(name, day), rows) for name, rows in tables.items()}
+    files = {name: _write(day.folder(name), rows) for name, rows in tables.items()}
     written = result(files)
-    write_file(day_path(root, day), written.content())
+    write_file(day.result_file, written.content())
     for name, file in files.items():
-        remove_other_files(root, root.day_folder(name, day), (file.file,))
+        remove_other_files(day.root, day.folder(name), (file.file,))
     return written
 
 
@@ -56,7 +56,7 @@ def read_day_tables(
     try:
         return day, {name: _table(root, day, name, schema) for name, schema in schemas.items()}
     except StorageError:
-        now = day_if_any(root, day.day)
+        now = day_if_any(root.day(day.day))
         if now is None or now == day:
             raise
     return read_day_tables(root, now, schemas)
@@ -78,14 +78,14 @@ def _table(root: Root, day: HistoryDay, table: str, schema: pa.Schema) -> pa.Tab
     return rows
 
 
-def write_part(root: Root, day: str, name: str, rows: pa.Table) -> None:
+def write_part(day: Day, name: str, rows: pa.Table) -> None:
     """Keep a part of a day's load until the day is written. Raises `StorageError`."""
-    write_file(_part(root, day, name), as_parquet(rows))
+    write_file(_part(day, name), as_parquet(rows))
 
 
-def read_part(root: Root, day: str, name: str) -> pa.Table | None:
+def read_part(day: Day, name: str) -> pa.Table | None:
     """The part with this name, or None. Raises `StorageError` if it can't be read."""
-    path = _part(root, day, name)
+    path = _part(day, name)
     if not path.exists():
         return None
     try:
@@ -94,11 +94,11 @@ def read_part(root: Root, day: str, name: str) -> pa.Table | None:
         raise StorageError(f"{path} can't be read: {error}: remove it and import the day again") from error
 
 
-def remove_parts(root: Root, day: str) -> None:
+def remove_parts(day: Day) -> None:
     """Remove all parts of a day that has been written, if there are any. Raises `StorageError`."""
-    folder = root.day_folder(_PARTS, day)
+    folder = day.folder(_PARTS)
     if folder.is_dir():
-        remove_other_files(root, folder, ())
+        remove_other_files(day.root, folder, ())
         with suppress(OSError):  # an object store has no empty folders
             folder.rmdir()
 
@@ -125,15 +125,15 @@ def _difference(file: UPath, written: FoldedTable) -> str | None:
     return None if is_as_written else f"{file} was changed since it was written"
 
 
-def _part(root: Root, day: str, name: str) -> UPath:
-    return root.day_folder(_PARTS, day) / f"part-{name[:_DIGITS]}.parquet"
+def _part(day: Day, name: str) -> UPath:
+    return day.folder(_PARTS) / f"part-{name[:_DIGITS]}.parquet"
 
 
 def _file(root: Root, day: HistoryDay, table: str) -> UPath:
     named = day.tables.get(table)
     if named is None or not _NAME.fullmatch(named.file):  # a path would lead out of the folder
-        raise StorageError(f"{day_path(root, day.day)} names no file of table '{table}': {_AGAIN}")
-    return root.day_folder(table, day.day) / named.file
+        raise StorageError(f"{root.day(day.day).result_file} names no file of table '{table}': {_AGAIN}")
+    return root.day(day.day).folder(table) / named.file
 
 
 def _write(folder: UPath, rows: pa.Table) -> FoldedTable:

@@ -20,7 +20,7 @@ def append_to_history(cluster: str) -> list[str]:
 
     days = sorted({day_of(snapshot) for snapshot in triggering_snapshots()})
     with as_airflow_errors():
-        return [fold(root_of(cluster), day, option("ledger") or None).line for day in days]
+        return [fold(root_of(cluster).day(day), option("ledger") or None).line for day in days]
 
 
 def seal_history(cluster: str) -> list[str]:

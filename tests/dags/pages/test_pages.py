@@ -425,7 +425,7 @@ def test_pages_escape_what_others_wrote_and_run_one_script_ours(server: LogIn, r
 
 
 def test_the_last_weeks_of_all_clusters_are_a_page_of_ours(server: LogIn, root: Root) -> None:
-    write_file(root.day_folder("result", "20261120") / RESULT, b"{")
+    write_file(root.day("20261120").result_file, b"{")
     assert 'href="/pulsar-advisor/index"' in server("vic").get("/pulsar-advisor/").text
     answer = server("vic").get("/pulsar-advisor/index")
     assert (answer.status_code, directives(answer)["default-src"]) == (200, ["'none'"])
@@ -441,7 +441,7 @@ def test_the_last_weeks_of_all_clusters_are_a_page_of_ours(server: LogIn, root: 
 
 def test_what_to_do_about_days_of_an_earlier_release_is_something_to_press(server: LogIn, root: Root) -> None:
     day = HistoryDay(cluster="prod-eu", cluster_name="live", day="20261120", columns=1, snapshots=(), tables={})
-    write_file(root.day_folder("result", day.day) / RESULT, day.content())
+    write_file(root.day(day.day).result_file, day.content())
     page = server("vic").get("/pulsar-advisor/index").text
     assert "some days were folded by an earlier release: trigger pulsar_history, which folds them" in page
 

@@ -29,13 +29,13 @@ def moved(tmp_path: Path) -> Root:
 def test_a_folded_day_outlives_the_tables(moved: Root) -> None:
     from_tables = diff(moved, MORNING, "latest")
     assert [event.kind for event in from_tables.events] == ["move"]
-    fold(moved, DAY)
+    fold(moved.day(DAY))
     shutil.rmtree(str(moved.path / "tables"))
     assert diff(moved, MORNING, DAY) == from_tables
 
 
 def test_where_there_are_days_alone_the_last_folded_snapshot_is_the_latest(moved: Root) -> None:
-    fold(moved, DAY)
+    fold(moved.day(DAY))
     from_tables = diff(moved, MORNING, "latest")
     for folder in ("raw", "tables"):
         shutil.rmtree(str(moved.path / folder))
@@ -46,7 +46,7 @@ def test_who_moved_a_bundle_is_asked_of_folded_days(moved: Root, capsys: pytest.
     words = ["diff", MORNING, NOON, "--root", moved.url, "--cluster", moved.cluster]
     assert exit_code(words) == 0
     assert "only folded days show who moved a bundle: run `history fold --all`" in capsys.readouterr().err
-    fold(moved, DAY)
+    fold(moved.day(DAY))
     assert exit_code(words) == 0
     assert capsys.readouterr().err == ""
 

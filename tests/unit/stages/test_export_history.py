@@ -12,7 +12,6 @@ from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.files import sha256_hex, write_file
-from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.root import Root
 from written_tables import broker, snapshot_of_one_bundle, written
 
@@ -24,7 +23,7 @@ BROKERS = ("secret-a:8080", "secret-b:8080")
 def root(tmp_path: Path) -> Root:
     for day, owner in zip(DAYS, BROKERS, strict=True):
         root = snapshot_of_one_bundle(tmp_path / "root", f"{day}T080000Z", owner, brokers=BROKERS, namespace="secret/n")
-        fold(root, day)
+        fold(root.day(day))
     return root
 
 
@@ -38,10 +37,10 @@ def test_an_exported_history_shows_the_same(root: Root, tmp_path: Path) -> None:
 
 def test_two_clusters_are_not_exported_into_one_folder_under_one_pseudonym_at_once(root: Root, tmp_path: Path) -> None:
     other = snapshot_of_one_bundle(tmp_path / "another", f"{DAYS[0]}T080000Z", BROKERS[0], brokers=BROKERS)
-    fold(other, DAYS[0])
+    fold(other.day(DAYS[0]))
     first = export(root, str(tmp_path / "other"), pseudonyms=True)
     next(first)
-    day_path(Root(str(tmp_path / "other"), "cluster"), DAYS[0]).unlink()  # as before it was written
+    Root(str(tmp_path / "other"), "cluster").day(DAYS[0]).result_file.unlink()  # as before it was written
     with pytest.raises(Refused, match=r"days are being exported to .* by another process now"):
         next(export(other, str(tmp_path / "other"), pseudonyms=True))
     assert [day.day for day in first] == [DAYS[1]]
@@ -62,7 +61,7 @@ def test_under_pseudonyms_no_hash_of_a_validation_confirms_a_guessed_name(root: 
         cluster=root.cluster, snapshot=snapshot, manifest_sha256="", suites_sha256="", success=True, results=()
     )
     write_file(root.snapshot(snapshot).result_file("validate"), passed.content())
-    assert fold(root, DAYS[0]).snapshots[0].validation_sha256 == sha256_hex(passed.content())
+    assert fold(root.day(DAYS[0])).snapshots[0].validation_sha256 == sha256_hex(passed.content())
     days = export(root, str(tmp_path / "other"), pseudonyms=True)
     assert [one.validation_sha256 for day in days for one in day.snapshots] == [None, None]
 
@@ -70,7 +69,7 @@ def test_under_pseudonyms_no_hash_of_a_validation_confirms_a_guessed_name(root: 
 def test_clusters_that_had_one_name_in_paths_have_two_under_pseudonyms(root: Root, tmp_path: Path) -> None:
     identity = {"identity": {"cluster_name": "secret-other", "broker_ids": []}}
     written(tmp_path / "root", identity, snapshot="20261123T080000Z", brokers=[broker("secret-a:8080")])
-    fold(root, "20261123")
+    fold(root.day("20261123"))
     names = [day.cluster_name for day in export(root, str(tmp_path / "other"), pseudonyms=True)]
     assert names == ["cluster-1", "cluster-1", "cluster-2"]
     assert trend(Root(str(tmp_path / "other"), "cluster"), 28)[0] == 1
@@ -79,7 +78,7 @@ def test_clusters_that_had_one_name_in_paths_have_two_under_pseudonyms(root: Roo
 def test_under_pseudonyms_no_ledger_has_sealed_a_day(root: Root, tmp_path: Path) -> None:
     open_ledger(root.ledger_url).close()
     written(root.path, snapshot=f"{DAYS[1]}T090000Z", brokers=[broker("secret-a:8080")])
-    assert fold(root, DAYS[1]).is_sealed
+    assert fold(root.day(DAYS[1])).is_sealed
     list(export(root, str(tmp_path / "other"), pseudonyms=True))
     assert verify(Root(str(tmp_path / "other"), "cluster")) == (2, [])
 
@@ -100,6 +99,6 @@ def test_a_name_that_came_after_the_pseudonyms_were_found_ends_the_export(root: 
     next(days)
     new = "secret-c:8080"
     snapshot_of_one_bundle(root.path, f"{DAYS[1]}T090000Z", new, brokers=[new], namespace="secret/n")
-    fold(root, DAYS[1])
+    fold(root.day(DAYS[1]))
     with pytest.raises(StorageError, match="20261122 was folded again meanwhile, with new names: export into another"):
         list(days)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.stages.fold_all import fold_task
-from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables import job
@@ -19,7 +18,7 @@ DAY = "20261120"
 
 def test_a_copy_of_a_task_waits_for_the_one_that_folds_the_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot_of_one_bundle(tmp_path, f"{DAY}T080000Z", "a:8080", brokers=["a:8080"], cluster="eu")
-    first = held(day_path(Root(str(tmp_path), "eu"), DAY).parent, DAY, f"day {DAY} is being folded")
+    first = held(Root(str(tmp_path), "eu").day(DAY).folder("result"), DAY, f"day {DAY} is being folded")
     monkeypatch.setattr(job.time, "sleep", lambda _seconds: first.__exit__(None, None, None))
     first.__enter__()
     folded = json.loads(fold_task({"root": str(tmp_path), "cluster": "eu", "day": DAY, "address": None}))

@@ -485,8 +485,8 @@ def test_a_question_asks_for_no_more_points_than_stated(
 
 def test_a_day_that_was_sealed_is_sealed_when_it_is_imported_instead(root: Root, server: HTTPServer) -> None:
     open_ledger(root.ledger_url).close()
-    assert fold(root, SNAPSHOT[:8]).is_sealed
-    remove_day(root, SNAPSHOT[:8])
+    assert fold(root.day(SNAPSHOT[:8])).is_sealed
+    remove_day(root.day(SNAPSHOT[:8]))
     yesterday, today = imported(root, server, double())
     assert (yesterday.is_sealed, today.is_sealed) == (False, True)
     assert verify(root) == (2, [])
@@ -495,10 +495,10 @@ def test_a_day_that_was_sealed_is_sealed_when_it_is_imported_instead(root: Root,
 def test_a_snapshot_joins_an_imported_day(root: Root, server: HTTPServer) -> None:
     _, today = imported(root, server, double())
     assert today.day == SNAPSHOT[:8]
-    day = fold(root, SNAPSHOT[:8])
+    day = fold(root.day(SNAPSHOT[:8]))
     assert [bool(one.manifest_sha256) for one in day.snapshots] == [False] * 6 + [True]
     assert day.imported == today.imported
-    assert day_if_any(root, day.day) == imported(root, server, double(), days=1)[0]
+    assert day_if_any(root.day(day.day)) == imported(root, server, double(), days=1)[0]
 
 
 def test_a_damaged_day_is_imported_again(root: Root, server: HTTPServer) -> None:
@@ -508,7 +508,7 @@ def test_a_damaged_day_is_imported_again(root: Root, server: HTTPServer) -> None
     damaged = next(name for name in whole if name.startswith("load") and YESTERDAY in name)
     (Path(root.url) / "history" / damaged).write_bytes(b"")
     with pytest.raises(StorageError, match="restore them from a backup, or import the day again"):
-        fold(root, YESTERDAY)
+        fold(root.day(YESTERDAY))
     imported(root, server, one)
     assert files(root) == whole
 

@@ -12,7 +12,6 @@ from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.index import fleet_row, run
 from pulsar_advisor.stages.snapshot_lines import Recorded
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.root import RESULT, Root
 from written_tables import snapshot_of_one_bundle
 
@@ -28,7 +27,7 @@ def root_with_moves(folder: Path) -> Root:
 
 def test_a_row_is_the_sum_of_its_days(tmp_path: Path) -> None:
     root = root_with_moves(tmp_path)
-    fold(root, DAY)
+    fold(root.day(DAY))
     row = fleet_row(root, 28, "/{}/{}".format, Recorded())
     assert (row.days, row.snapshots, row.fit, row.brokers, row.bundles) == (1, 3, 0, 2, 1)
     assert (row.moves, row.now, row.day, row.busiest) == ("1: 1 unexplained", None, "", (None,))
@@ -42,7 +41,7 @@ def test_a_day_that_has_only_begun_bends_no_slope(tmp_path: Path) -> None:
         snapshot_of_one_bundle(tmp_path, id, brokers=["a:8080"], cpu_usage=20.0 if hour == 2 else 60.0)
         write_file(root.snapshot(id).folder("validation") / RESULT, documents.validation(snapshot=id).content())
     for day in sorted({day for day, _ in times}):
-        fold(root, f"202611{day}")
+        fold(root.day(f"202611{day}"))
     row = fleet_row(root, 28, "/{}/{}".format, Recorded())
     assert (row.days, row.slope) == (6, "+0.00 points/day (90%: +0.00 to +0.00)")
     assert row.now == pytest.approx(0.2)
@@ -58,7 +57,7 @@ def test_a_cluster_of_which_only_days_are_left_was_captured_all_the_same(tmp_pat
     """As after `snapshots prune`, and in a root that `history export` wrote."""
     root = root_with_moves(tmp_path / "root")
     assert fleet_row(Root(root.url, "other"), 28, "/{}/{}".format, Recorded()).verdict == "never captured"
-    fold(root, DAY)
+    fold(root.day(DAY))
     list(export_days(root, str(tmp_path / "exported"), pseudonyms=False))
     row = fleet_row(Root(str(tmp_path / "exported"), root.cluster), 28, "/{}/{}".format, Recorded())
     assert (row.snapshots, row.verdict, row.report) == (3, "no snapshot is left", None)
@@ -108,7 +107,7 @@ def test_advice_that_was_carried_out_is_not_the_last_word(tmp_path: Path) -> Non
 
 def test_a_day_that_can_not_be_read_is_named_and_the_page_is_made(tmp_path: Path) -> None:
     root = root_with_moves(tmp_path)
-    write_file(day_path(root, DAY), b"{}")
+    write_file(root.day(DAY).result_file, b"{}")
     row = fleet_row(root, 28, "/{}/{}".format, Recorded())
     assert row.problem is not None
     assert row.problem.startswith(f"{DAY} can't be read")

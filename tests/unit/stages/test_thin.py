@@ -45,7 +45,7 @@ def root(tmp_path: Path) -> Root:
     for id in (MORNING, NOON, EVENING, NEXT, NEWEST):
         snapshot(root, id)
     for day in DAYS:
-        fold(root, day)
+        fold(root.day(day))
     return root
 
 
@@ -105,7 +105,7 @@ def test_snapshots_go_once_their_day_holds_them(root: Root) -> None:
     pruned = thinned(root, tables="14d")
     assert (pruned.removed, pruned.unfolded) == ((MORNING, NOON, EVENING, NEXT), (late,))
     assert root.snapshots() == [late, NEWEST]
-    fold(root, DAYS[0])
+    fold(root.day(DAYS[0]))
     assert thinned(root, tables="14d").removed == (late,)
     assert [len(day.snapshots) for day in folded_days(root)[0]] == [4, 1]
 
@@ -132,18 +132,18 @@ def test_a_snapshot_that_can_not_be_read_stays_and_keeps_no_other(root: Root) ->
 
 
 def test_snapshots_of_a_damaged_day_stay_until_it_is_folded_again(root: Root) -> None:
-    [file] = root.day_folder("load", DAYS[0]).iterdir()
+    [file] = root.day(DAYS[0]).folder("load").iterdir()
     file.unlink()
     pruned = thinned(root, tables="14d")
     assert (pruned.removed, pruned.unfolded) == ((NEXT,), (MORNING, NOON, EVENING))
-    fold(root, DAYS[0])
+    fold(root.day(DAYS[0]))
     assert thinned(root, tables="14d").removed == (MORNING, NOON, EVENING)
 
 
 def test_today_holds_nothing_for_good(root: Root) -> None:
-    fold(root, NEWEST[:8])
+    fold(root.day(NEWEST[:8]))
     snapshot(root, "20261121T113000Z")
-    fold(root, NEWEST[:8])
+    fold(root.day(NEWEST[:8]))
     assert thinned(root, tables="0s").unfolded == (NEWEST,)
 
 
@@ -155,7 +155,7 @@ def test_a_snapshot_without_tables_goes_with_its_day(root: Root) -> None:
 
 def test_a_snapshot_of_the_cluster_that_had_this_name_before_goes_with_its_day(root: Root) -> None:
     snapshot(root, other := f"{DAYS[0]}T220000Z", identity={"cluster_name": "another", "broker_ids": []})
-    fold(root, DAYS[0])
+    fold(root.day(DAYS[0]))
     assert other in thinned(root, tables="14d").removed
 
 
@@ -194,7 +194,7 @@ def test_raw_files_of_a_snapshot_that_came_late_go_too(root: Root) -> None:
     thinned(root, raw="3d")
     snapshot(root, late := f"{DAYS[0]}T100000Z")
     assert thinned(root, raw="3d").raw_of_days == ()
-    fold(root, DAYS[0])
+    fold(root.day(DAYS[0]))
     assert thinned(root, raw="3d").raw_of_days == DAYS[:1]
     assert not has_raw(root, late)
 
@@ -202,7 +202,7 @@ def test_raw_files_of_a_snapshot_that_came_late_go_too(root: Root) -> None:
 def test_snapshots_that_an_event_refers_to_stay_as_long_as_their_day(root: Root) -> None:
     for hour, brokers in ((9, ()), (10, ("a:8080",)), (11, ("a:8080",))):
         snapshot(root, f"{DAYS[1]}T{hour:02}0000Z", *brokers)
-    fold(root, DAYS[1])
+    fold(root.day(DAYS[1]))
     pruned = thinned(root, raw="3d", tables="14d", history="19d")
     around = (f"{DAYS[1]}T090000Z", f"{DAYS[1]}T100000Z")
     assert (pruned.of_events, pruned.days) == (around, DAYS[:1])
@@ -214,20 +214,20 @@ def test_snapshots_that_an_event_refers_to_stay_as_long_as_their_day(root: Root)
 
 def test_an_event_across_midnight_refers_to_the_day_before(root: Root) -> None:
     snapshot(root, "20261103T000000Z", "a:8080")
-    fold(root, "20261103")
+    fold(root.day("20261103"))
     assert thinned(root, tables="14d").of_events == (NEXT, "20261103T000000Z")
 
 
 def test_a_move_that_any_cycle_makes_keeps_nothing(root: Root) -> None:
     snapshot(root, f"{DAYS[1]}T090000Z", owner="b:8080")
-    day = fold(root, DAYS[1])
+    day = fold(root.day(DAYS[1]))
     assert day.summary is not None
     assert day.summary.moves == {"unknown": 1}
     assert thinned(root, tables="14d").of_events == ()
 
 
 def test_events_that_can_not_be_read_keep_what_they_might_refer_to(root: Root) -> None:
-    for file in root.day_folder("events", DAYS[0]).iterdir():
+    for file in root.day(DAYS[0]).folder("events").iterdir():
         file.write_bytes(b"rotten")
     assert thinned(root, tables="14d").of_events == (MORNING, NOON, EVENING)
 
@@ -248,14 +248,14 @@ def test_a_day_goes_after_its_snapshots_and_leaves_nothing(root: Root) -> None:
 
 def test_what_an_interrupted_run_left_of_a_day_goes_with_the_next(root: Root) -> None:
     thinned(root, tables="14d")
-    (root.day_folder("result", DAYS[0]) / "result.json").unlink()
+    root.day(DAYS[0]).result_file.unlink()
     assert thinned(root, tables="14d", history="15d").days == DAYS
 
 
 def test_a_day_that_is_being_folded_stays(root: Root) -> None:
-    with held(root.day_folder("result", DAYS[0]), DAYS[0], "it is being folded"):
+    with held(root.day(DAYS[0]).folder("result"), DAYS[0], "it is being folded"):
         assert thinned(root, tables="14d", history="15d").days == DAYS[1:]
-    remove_day(root, DAYS[0])
+    remove_day(root.day(DAYS[0]))
 
 
 def test_a_dry_run_says_the_same_and_touches_nothing(root: Root) -> None:
@@ -292,6 +292,6 @@ def test_no_day_is_removed_behind_a_link(root: Root, tmp_path_factory: pytest.Te
     Path(root.url, "history/planted").symlink_to(elsewhere)
     before = sorted(elsewhere.rglob("*"))
     with pytest.raises(StorageError, match="history/planted is a link"):
-        remove_day(root, DAYS[0])
+        remove_day(root.day(DAYS[0]))
     assert sorted(elsewhere.rglob("*")) == before
     assert len(folded_days(root)[0]) == 2

@@ -113,7 +113,7 @@ def test_a_snapshot_of_another_cluster_is_not_found(tmp_path: Path) -> None:
 
 
 def test_a_cluster_with_folded_days_alone_is_known(tmp_path: Path) -> None:
-    Root(str(tmp_path), "one").day_folder("result", "20261121").mkdir(parents=True)
+    Root(str(tmp_path), "one").day("20261121").folder("result").mkdir(parents=True)
     Root(str(tmp_path), "one").require_known()
     with pytest.raises(UsageError, match=r"no cluster 'two' under .*; there are: one"):
         Root(str(tmp_path), "two").require_known()

@@ -18,9 +18,9 @@ from written_tables import snapshot_of_one_bundle
 def test_a_day_folded_again_meanwhile_is_read_as_it_is_now(tmp_path: Path) -> None:
     root = snapshot_of_one_bundle(tmp_path, NOON)
     snapshot_of_one_bundle(tmp_path, EVENING, "b:8080")
-    earlier = fold(root, DAY)
+    earlier = fold(root.day(DAY))
     snapshot_of_one_bundle(tmp_path, MORNING, "b:8080")
-    later = fold(root, DAY)
+    later = fold(root.day(DAY))
     day, tables = read_day_tables(root, earlier, DAY_TABLES)
     assert day == later
     assert tables["moments"]["snapshot"].to_pylist() == [MORNING, NOON, EVENING]
@@ -30,30 +30,30 @@ def test_a_day_folded_again_meanwhile_is_read_as_it_is_now(tmp_path: Path) -> No
 @pytest.mark.parametrize("levels_up", [0, 1, 2])
 def test_folding_again_removes_nothing_that_a_link_leads_to(levels_up: int, tmp_path: Path) -> None:
     root = snapshot_of_one_bundle(tmp_path, NOON)
-    fold(root, DAY)
-    folder = Path(str(root.day_folder("events", DAY)))
+    fold(root.day(DAY))
+    folder = Path(str(root.day(DAY).folder("events")))
     (folder / "file").write_text("stays")
     link = [folder, *folder.parents][levels_up]
     link.rename(tmp_path / "precious")
     link.symlink_to(tmp_path / "precious")
     snapshot_of_one_bundle(tmp_path, EVENING, "b:8080")
-    fold(root, DAY)
+    fold(root.day(DAY))
     assert (folder / "file").read_text() == "stays"
 
 
 def test_a_moment_is_found_by_its_snapshot_in_a_day_folded_again(tmp_path: Path) -> None:
     root = snapshot_of_one_bundle(tmp_path, NOON)
-    earlier = fold(root, DAY)
+    earlier = fold(root.day(DAY))
     snapshot_of_one_bundle(tmp_path, MORNING, "b:8080")
-    fold(root, DAY)
+    fold(root.day(DAY))
     [noon] = folded_moments(root, earlier, [NOON])
     assert (noon.snapshot, noon.owners.to_pylist()) == (NOON, ["a:8080"])
 
 
 def test_a_table_that_is_gone_is_said_with_what_to_do(tmp_path: Path) -> None:
     root = snapshot_of_one_bundle(tmp_path, NOON)
-    day = fold(root, DAY)
-    file = root.day_folder("events", DAY) / day.tables["events"].file
+    day = fold(root.day(DAY))
+    file = root.day(DAY).folder("events") / day.tables["events"].file
     file.unlink()
     with pytest.raises(StorageError, match=r"can't be read: .*: fold the day again"):
         read_day_tables(root, day, {"events": DAY_TABLES["events"]})
