@@ -46,15 +46,14 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     interfere.
     """
     from pulsar_advisor.planning.advice.compare import steps_sha256
-    from pulsar_advisor.storage.plans import PlanReference, read_recommendation
+    from pulsar_advisor.storage import plans
     from pulsar_advisor_airflow.configuration import report_link, with_host
     from pulsar_advisor_airflow.notifiers import CHANGES, TOLD
 
     stored, context = root_of(cluster).snapshot(snapshot), get_current_context()
     with as_airflow_errors():
-        advice = read_recommendation(stored).advice
-        named = PlanReference(snapshot, advice.plan, advice.digest) if advice.plan and advice.digest else None
-        changes = steps_sha256(named.load(stored.root).steps if named else ())
+        chosen, sentence = plans.advised_plan(stored)
+        changes = steps_sha256(chosen.load(stored.root).steps if chosen else ())
         is_newest = is_newest_advised(stored)
     if not is_newest:
         raise AirflowSkipException("the advice on a newer snapshot counts")
@@ -64,8 +63,8 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     return {
         "cluster": cluster,
         "snapshot": snapshot,
-        "sentence": plain(advice.sentence),
-        "digest": advice.digest or "",
+        "sentence": plain(sentence),
+        "digest": chosen.digest if chosen else "",
         "report": with_host(report_link(cluster, snapshot)),
     }
 
