@@ -146,7 +146,6 @@ def test_a_user_who_stops_the_waiting_task_stops_the_run(
     )
 
 
-@pytest.mark.slow
 def test_no_apply_or_capture_of_our_dags_waits_in_a_worker(dags: Mapping[str, DAG]) -> None:
     waiting = [
         task
@@ -158,6 +157,7 @@ def test_no_apply_or_capture_of_our_dags_waits_in_a_worker(dags: Mapping[str, DA
     assert {"apply", "undo.apply", "fresh.capture"} <= {task.task_id for task in waiting}
 
 
+@pytest.mark.slow
 def test_an_apply_that_was_parked_through_its_hold_is_carried_out_once(
     stages: Stages, run_dag: RunDag, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
