@@ -301,8 +301,14 @@ def _connected(url: str, raw_bytes: int) -> SparkSession:
         session.version  # noqa: B018
     except PySparkException as error:
         raise UsageError(f"no Spark Connect server at {url}: {str(error).splitlines()[0]}; start one first") from error
-    atexit.register(session.stop)  # the server would keep its rows in memory for an hour
+    atexit.register(_leave, session)
     return session
+
+
+def _leave(session: SparkSession) -> None:
+    """End a session on a server, which would keep its rows in memory for an hour."""
+    session.client.set_retry_policies([])  # PySpark calls a server that is gone for ten minutes
+    session.stop()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
