@@ -58,7 +58,9 @@ class Document(Part):
             raise StorageError(f"{name} is not a JSON document: {error}: {todo}") from error
         if upgrade is None and schema != cls.SCHEMA:
             known = ", ".join((cls.SCHEMA, *cls.EARLIER))
-            raise StorageError(f"{name} has schema {schema!r}; this release reads {known}")
+            raise StorageError(
+                f"{name} has schema {schema!r}; this release reads {known}: use the release that wrote it"
+            )
         try:
             return cls.model_validate_json(content, strict=True)
         except ValidationError as error:

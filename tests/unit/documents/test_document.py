@@ -49,7 +49,7 @@ def test_what_other_releases_wrote_is_read(written: Json) -> None:
 
 
 def test_another_version_is_refused_with_those_that_are_read() -> None:
-    with pytest.raises(StorageError, match=r"this release reads pulsar-advisor/load/2, pulsar-advisor/load/1"):
+    with pytest.raises(StorageError, match=r"reads pulsar-advisor/load/2, pulsar-advisor/load/1: use the release that"):
         Load.parsed(b'{"schema": "pulsar-advisor/load/3"}', "load.json")
 
 

@@ -20,7 +20,9 @@ def upgrade(connection: Connection) -> None:
         command.upgrade(revisions(connection), "head")
     except CommandError as error:
         place = without_secrets(connection.engine.url)
-        raise StorageError(f"ledger {place} was written by a newer release: {error}; use that release") from error
+        raise StorageError(
+            f"ledger {place} was written by a newer release ({error}): use that release, or restore the ledger's backup"
+        ) from error
 
 
 def revisions(connection: Connection) -> Config:

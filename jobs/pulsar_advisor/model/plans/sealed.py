@@ -163,7 +163,10 @@ def load_plan(content: bytes) -> Plan:
     except (AttributeError, TypeError) as error:
         raise StorageError(f"this is not a plan: it is not a JSON object; {_EXPECTED}") from error
     if schema not in _SCHEMAS:
-        raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(_SCHEMAS)}")
+        raise StorageError(
+            f"plan schema '{schema}' is not known here; this release reads {', '.join(_SCHEMAS)}: use the release that "
+            "made the plan, or make it again with `recommend`"
+        )
     fields = {name: value for name, value in document.items() if name != "schema"}
     try:
         if schema not in _WITH_ALL_BOUNDARIES:
