@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from pulsar_advisor.admin.home import with_home
+from pulsar_advisor.cli.opened_plans import named_plan
 from pulsar_advisor.cli.options import PlanName
 from pulsar_advisor.cli.output import log, say
 from pulsar_advisor.cli.places import LedgerPlace
@@ -36,9 +37,8 @@ def export(
     from pulsar_advisor.execution.by_hand import exported, recorded_against
     from pulsar_advisor.execution.ledger.opening import ledger_if_any
     from pulsar_advisor.storage.files import write_output
-    from pulsar_advisor.storage.plans import open_plan
 
-    document, recorded = open_plan(place.open(), plan), ""
+    document, recorded = named_plan(plan, place.open(), place), ""
     try:
         with ledger_if_any(place.ledger_url_if_any()) as book:
             recorded = "" if book is None else recorded_against(book, document)

@@ -18,24 +18,29 @@ if TYPE_CHECKING:
     from pulsar_advisor.model.plans.plan import Plan
 
 
+def named_plan(plan: str, root: Root, place: LedgerPlace) -> Plan:
+    """The plan with this digest or path; that of the ledger if its file is gone or spoiled. Raises as `open_plan`."""
+    from pulsar_advisor.execution.ledger.plans import only_plan
+    from pulsar_advisor.storage.plans import PlanNotFound, open_plan
+
+    try:
+        return open_plan(root, plan)
+    except (PlanNotFound, StorageError, Refused):  # gone, or spoiled by whoever can write the root
+        with place.ledger_if_any() as book:
+            recorded = None if book is None else only_plan(book, root.cluster, plan)
+        if recorded is None:
+            raise
+        return recorded
+
+
 @contextmanager
 def opened_plan(plan: str, place: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
     """The plan, the root, and the ledger of the plan's cluster, which has the plan even if its file is gone or spoiled.
 
     Raises `Refused` if the plan is for another cluster or there is no ledger: proposing a plan creates one.
     """
-    from pulsar_advisor.execution.ledger.plans import only_plan
-    from pulsar_advisor.storage.plans import PlanNotFound, open_plan
-
     root = place.open()
-    try:
-        document = open_plan(root, plan)
-    except (PlanNotFound, StorageError, Refused):  # gone, or spoiled by whoever can write the root
-        with place.ledger_if_any() as book:
-            recorded = None if book is None else only_plan(book, root.cluster, plan)
-        if recorded is None:
-            raise
-        document = recorded
+    document = named_plan(plan, root, place)
     if document.cluster != root.cluster:
         raise Refused(f"plan {plan} is for cluster '{document.cluster}', not '{root.cluster}'")
     with place.ledger_if_any() as book:

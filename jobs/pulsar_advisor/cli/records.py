@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
+from pulsar_advisor.cli.opened_plans import named_plan
 from pulsar_advisor.cli.options import Flag, Json, PlanName
 from pulsar_advisor.cli.output import log, print_json, say, say_lines, say_rows
 from pulsar_advisor.cli.places import LedgerPlace, command
 from pulsar_advisor.cli.rendering import event_table, plan_table, run_table
 from pulsar_advisor.model.errors import AdvisorError, UsageError
+from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.storage.root import Root
 
 if TYPE_CHECKING:
     from pulsar_advisor.documents.recommendation import Recommendation
     from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.execution.ledger.tables import Approval
 
 
 def plans(*, place: LedgerPlace = LedgerPlace(), all: Annotated[bool, Flag] = False, json: Json = False) -> None:
@@ -57,7 +60,7 @@ def runs(plan: PlanName | None = None, /, *, place: LedgerPlace = LedgerPlace(),
     With a plan, list all that happened to it, from its proposal on: approvals, runs, steps, verification.
     """
     from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
-    from pulsar_advisor.execution.ledger.approvals import approval_of_run
+    from pulsar_advisor.execution.ledger.approvals import APPROVED, approval_of_run, approvals_of_plan
     from pulsar_advisor.execution.ledger.lists import runs_on, undone
     from pulsar_advisor.execution.ledger.unfinished import concerns
     from pulsar_advisor.execution.run.guard.left_off import left_off
@@ -66,9 +69,9 @@ def runs(plan: PlanName | None = None, /, *, place: LedgerPlace = LedgerPlace(),
         if plan is not None:
             from pulsar_advisor.model.plans.names import short
             from pulsar_advisor.model.plans.sealed import digest_of
-            from pulsar_advisor.storage.plans import open_plan
 
-            digest = digest_of(open_plan(place.open(), plan))
+            digest = digest_of(named_plan(plan, place.open(), place))
+            terms = {f'"{one.name}"': _terms(one) for one in approvals_of_plan(book, digest)}
             events = [
                 RecordedEvent(
                     event=event.id,
@@ -77,6 +80,7 @@ def runs(plan: PlanName | None = None, /, *, place: LedgerPlace = LedgerPlace(),
                     step=event.step_id,
                     kind=event.kind,
                     detail=event.detail,
+                    terms=next((terms[name] for name in terms if event.kind == APPROVED and name in event.rows), ()),
                 )
                 for event in book.events(digest)
             ]
@@ -97,16 +101,22 @@ def runs(plan: PlanName | None = None, /, *, place: LedgerPlace = LedgerPlace(),
                 state=run.state,
                 started_at_ms=run.started_at_ms,
                 ended_at_ms=run.ended_at_ms,
-                approver=approval_of_run(book, run).approver,
+                approver=approval.approver,
+                approver_source=approval.source,
                 sentence="; ".join(filter(None, (run.sentence, to_know.get(run.id)))),
                 still_off=tuple(switch.setting for switch in left if switch.run == run.id),
             )
-            for run in listed
+            for run, approval in ((run, approval_of_run(book, run)) for run in listed)
         ]
     if json:
         print_json(found)
     else:
         say_rows(run_table(found) if found else [f"no runs yet on cluster '{cluster}'"])
+
+
+def _terms(approval: Approval) -> tuple[str, ...]:
+    """What was approved with the plan, and until when."""
+    return (f"until {moment(approval.expires_at_ms)}", *approval.terms)
 
 
 def _newest_recommendation(root: Root) -> Recommendation | None:

@@ -98,13 +98,14 @@ def run_table(runs: Iterable[RecordedRun]) -> Iterator[str]:
 
 
 def event_table(events: Iterable[RecordedEvent]) -> Iterator[str]:
-    """One line per event of a plan: when, in which run, what."""
+    """One line per event of a plan: when, in which run, what; below an approval, what was approved with the plan."""
     yield f"{'time (UTC)':<19}  {'run':>5}  what"
     for event in events:
         at = moment(event.at_ms).removesuffix(" UTC")
         step = f"{event.step} " if event.step else ""
         detail = f": {event.detail}" if event.detail else ""
         yield f"{at}  {event.run or '':>5}  {step}{event.kind}{detail}"
+        yield from (f"{'':<19}  {'':>5}  - {term}" for term in event.terms)
 
 
 def entry_lines(entry: CatalogueEntry) -> Iterator[str]:

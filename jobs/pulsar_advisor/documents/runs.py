@@ -25,6 +25,8 @@ class RecordedRun(Part):
     started_at_ms: Count
     ended_at_ms: Count | None
     approver: str
+    approver_source: str
+    """What vouches for the name, as in the ledger's `approvals.source`."""
     sentence: str
     """How it ended."""
     still_off: tuple[str, ...]
@@ -40,3 +42,5 @@ class RecordedEvent(Part):
     step: str | None
     kind: str
     detail: str
+    terms: tuple[str, ...]
+    """Of an approval: until when it held, to what it consented, and the limits, each in words."""

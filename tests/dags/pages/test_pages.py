@@ -848,6 +848,7 @@ def test_what_is_offered_of_a_stopped_run_is_what_apply_would_accept(
     assert "Its plan has been undone since: capture again" in server("vic").get(page_of(held)).text
     of_plan = server("olive").get(f"/pulsar-advisor/clusters/prod-eu/plans/{held.digest}").text
     assert "It can't be proposed again: it has been undone since" in of_plan
+    assert "consent: Accept a worse outcome; " in of_plan
     assert "<form" not in of_plan
 
 

@@ -106,7 +106,7 @@ def test_the_history_of_a_plan_is_all_that_happened_with_it(plan: Plan, capsys: 
     exit_code(["approve", short(digest_of(plan)), "--as", "bob"])
     capsys.readouterr()
     assert exit_code(["runs", short(digest_of(plan))]) == 0
-    _, proposed, approved = capsys.readouterr().out.splitlines()
+    _, proposed, approved, *_ = capsys.readouterr().out.splitlines()
     assert "proposed: by alice" in proposed
     assert "approved: by bob" in approved
     assert exit_code(["runs", short(digest_of(plan)), "--json"]) == 0
@@ -116,13 +116,55 @@ def test_the_history_of_a_plan_is_all_that_happened_with_it(plan: Plan, capsys: 
     assert capsys.readouterr().out.splitlines()[-1].endswith(")")  # no comment, and so no colon before it
 
 
+def test_what_happened_to_a_plan_can_be_read_when_its_file_is_gone(
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file,) = tmp_path.glob("plans/*/*/*.json")
+    file.unlink()
+    assert exit_code(["runs", short(digest_of(plan))]) == 0
+    assert "proposed: by alice" in capsys.readouterr().out
+    assert exit_code(["plans", "export", short(digest_of(plan)), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["digest"] == digest_of(plan)
+    assert exit_code(["runs", "0123456789"]) == 2
+    assert "has a digest that begins with 0123456789" in capsys.readouterr().err
+
+
+def test_the_history_of_a_plan_holds_what_was_approved_with_it(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    approve = ["approve", short(digest_of(plan)), "--as", "bob", "--accept-worse", "--error-budget", "0"]
+    exit_code([*approve, "--comment", "fine"])
+    until = capsys.readouterr().out.partition(" for 4h, ")[2].partition(": sha256")[0]
+    exit_code(["runs", short(digest_of(plan)), "--json"])
+    proposed, approved = json.loads(capsys.readouterr().out)
+    assert proposed["terms"] == []
+    assert approved["terms"][:2] == [until, "consent: --accept-worse"]
+    assert "0 failed steps after the first are tolerated" in approved["terms"]
+    exit_code(["runs", short(digest_of(plan))])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].endswith(": fine")
+    assert [line.strip().removeprefix("- ") for line in lines[3:]] == approved["terms"]
+    exit_code(["withdraw", short(digest_of(plan)), "--as", "bob"])
+    capsys.readouterr()
+    exit_code(["runs", short(digest_of(plan)), "--json"])
+    assert [len(event["terms"]) > 0 for event in json.loads(capsys.readouterr().out)] == [False, True, False]
+
+
+def test_a_list_of_runs_says_what_vouches_for_each_approver(
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(open_ledger(Root(str(tmp_path), "demo").ledger_url)) as ledger:
+        started(ledger, plan)
+    assert exit_code(["runs", "--json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    assert (run["approver"], run["approver_source"]) == ("bob", "airflow")
+
+
 def test_a_comment_can_not_pass_for_an_event(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     forged = "2026-11-27 12:00:00         approved: by carol (airflow)"
     exit_code(["approve", short(digest_of(plan)), "--as", "bob", "--comment", f"fine\n{forged}"])
     capsys.readouterr()
     assert exit_code(["runs", short(digest_of(plan))]) == 0
     assert forged not in (lines := capsys.readouterr().out.splitlines())
-    assert lines[-1].endswith(f"fine\\n{forged}")
+    assert lines[2].endswith(f"fine\\n{forged}")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ from pulsar_advisor.model.plans.sealed import seal
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.planning.plans.consent import ConsentName
 
+APPROVED: Final = "approved"
+"""Kind of the event that names an approval."""
 REJECTED: Final = "rejected"
 """Kind of the event, and name of the state it leaves a plan in."""
 
@@ -59,7 +61,7 @@ def add_approval(
     )
     session.add(approval)
     detail = f"by {approver}" + (f": {terms.comment}" if terms.comment else "")
-    ledger.add_event(session, record.digest, "approved", detail, [record, approval])
+    ledger.add_event(session, record.digest, APPROVED, detail, [record, approval])
     return approval
 
 

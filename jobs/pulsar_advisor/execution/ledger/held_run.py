@@ -16,9 +16,11 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import RESUMED, pause_of_run
 from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.runs import LEASE_MS, PARKED_AT_MS, is_held, is_parked, kind_of_end, run_by_id
+from pulsar_advisor.execution.ledger.seals import RELEASE
 from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps_of_run
 from pulsar_advisor.execution.ledger.tables import UNFINISHED, Approval, Base, Run, StepRecord
 from pulsar_advisor.execution.ledger.unfinished import way_to_end, ways
+from pulsar_advisor.execution.person import system_user
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import seal
@@ -177,7 +179,7 @@ def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:
             if step.executable
         ]
         session.add_all(steps)
-        detail = f"on {run.host} by process {run.pid}, approved by {approval.approver} ({approval.source})"
+        detail = _carried_out(run, approval)
         ledger.add_event(session, run.digest, "run started", detail, [record, run, *steps], run.id)
     return HeldRun(ledger, run)
 
@@ -219,7 +221,7 @@ def take_over(
         ).scalar_one_or_none()
         if taken is None:
             raise Refused(f"somebody else has just resumed or aborted run {run.id}: check it")
-        detail = f"on {taken.host} by process {taken.pid}, approved by {approval.approver} ({approval.source})"
+        detail = _carried_out(taken, approval)
         is_lifted = lifts_pause and pause_of_run(session, run.id) == pause
         kind = RESUMED if is_lifted else "run continued"
         ledger.add_event(session, run.digest, kind, detail, [taken], taken.id)
@@ -264,6 +266,12 @@ def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
         f"run {run.id} of plan {run.digest} is active on cluster '{cluster_name}': process {run.pid} on "
         f"{run.host}, last active {age_s} s ago. Wait for it; if it crashed, {ways(ledger, run)}"
     )
+
+
+def _carried_out(run: Run, approval: Approval) -> str:
+    """By which process, of which user and release, and by which approval."""
+    process = f"process {run.pid} of {system_user()}, release {RELEASE}"
+    return f"on {run.host} by {process}, approved by {approval.approver} ({approval.source})"
 
 
 def _holder(now_ms: int) -> dict[str, str | int]:

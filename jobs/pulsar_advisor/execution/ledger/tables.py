@@ -5,6 +5,7 @@ All times are epoch milliseconds. `migrations` creates these tables; a test chec
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, get_args
 
@@ -28,7 +29,7 @@ from pulsar_advisor.execution.ledger.chain import row_hash
 from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.text.reader import reader
-from pulsar_advisor.planning.plans.consent import ConsentName
+from pulsar_advisor.planning.plans.consent import CONSENTS, ConsentName
 
 UNFINISHED: Final[tuple[RunState, ...]] = ("active", "stopped")
 """States of a run that may go on."""
@@ -218,6 +219,14 @@ class Approval(Base):
             "low_confidence": self.accepts_low_confidence,
         }
         return frozenset(name for name, is_given in given.items() if is_given)
+
+    @property
+    def terms(self) -> Iterator[str]:
+        """What was approved with the plan, in words: the consents as the reader knows them, then the limits."""
+        for consent in CONSENTS:
+            if consent.name in self.consents:
+                yield f"consent: {getattr(consent, reader().knows_consents_by)}"
+        yield from self.throttle.sentences()
 
 
 class Run(Base):

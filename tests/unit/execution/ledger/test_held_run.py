@@ -15,9 +15,12 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import LeaseLost, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.pauses import RESUMED
 from pulsar_advisor.execution.ledger.runs import is_held, run_by_id, runs_of_plan
+from pulsar_advisor.execution.person import system_user
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.sealed import digest_of
+from pulsar_advisor.model.release import running_release
 from pulsar_advisor.storage.process import Process, this_process
 from unit.execution.actors import BOB, approved, started
 from unit.execution.doubles import FakeTime, make_plan, unload_step
@@ -164,6 +167,15 @@ def test_a_run_is_free_at_once_only_if_its_process_has_certainly_ended(
     monkeypatch.setattr(held_run, "this_process", lambda: holder)
     started(ledger, PLAN)
     assert is_held(ledger, runs_of_plan(ledger, DIGEST)[0]) == held
+
+
+def test_a_run_names_whose_process_of_which_release_began_it_and_went_on_with_it(ledger: Ledger) -> None:
+    started(ledger, PLAN).end("stopped", "paused")
+    take_over(ledger, runs_of_plan(ledger, DIGEST)[0], approvals_of_plan(ledger, DIGEST)[0])
+    told = [one.detail for one in ledger.events(DIGEST) if one.kind in ("run started", RESUMED)]
+    assert [f" of {system_user()}, release {running_release()}, approved by bob" in detail for detail in told] == [
+        True
+    ] * 2
 
 
 def test_a_stopped_run_can_not_go_on_while_another_is_active(ledger: Ledger) -> None:
