@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 def named_plan(plan: str, root: Root, place: LedgerPlace) -> Plan:
     """The plan with this digest or path; that of the ledger if its file is gone or spoiled. Raises as `open_plan`."""
+    from pulsar_advisor.execution.ledger.opening import ledger_if_any
     from pulsar_advisor.execution.ledger.plans import only_plan
     from pulsar_advisor.storage.plans import PlanNotFound, open_plan
 
     try:
         return open_plan(root, plan)
     except (PlanNotFound, StorageError, Refused):  # gone, or spoiled by whoever can write the root
-        with place.ledger_if_any() as book:
+        with ledger_if_any(place.ledger_url_if_any()) as book:
             recorded = None if book is None else only_plan(book, root.cluster, plan)
         if recorded is None:
             raise

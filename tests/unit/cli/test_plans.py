@@ -381,6 +381,14 @@ def test_who_exports_a_plan_is_warned_in_the_script_too_of_what_the_ledger_says_
     assert "was already carried out, in run 1" in json.loads(capsys.readouterr().out)["to_mind"][0]
 
 
+@pytest.mark.parametrize("verb", [["plans", "export"], ["withdraw", "--as", "bob"]])
+def test_a_mistyped_plan_of_a_root_that_can_hold_no_ledger_is_what_is_named(
+    verb: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code([*verb, "0123", "--root", "memory://of-plans", "--cluster", "demo"]) == 2
+    assert "has a digest that begins with 0123" in capsys.readouterr().err
+
+
 def test_a_plan_is_exported_also_by_somebody_who_can_not_read_the_ledger(
     root: Root, capsys: pytest.CaptureFixture[str]
 ) -> None:
