@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from pulsar_advisor.quality.facts.brokers import common_clock
+from pulsar_advisor.quality.facts.brokers import apart, common_clock
 from pulsar_advisor.quality.facts.problems import facts_of_problems
 
 pytestmark = pytest.mark.spark
@@ -40,3 +40,13 @@ def test_what_only_a_metadata_store_has_is_missing_only_if_one_was_read(
     problems = spark.createDataFrame(rows, "problem string, surface string, broker string")
     facts = facts_of_problems(problems, "fresh", store_was_read=store_was_read)
     assert [row["surface"] for row in facts.where("optional_is_missing").collect()] == failing
+
+
+def test_what_bundles_do_not_account_for_does_not_depend_on_their_order(spark: SparkSession) -> None:
+    def total_and_ratio(rates: list[float]) -> tuple[float, float]:
+        bundles = spark.createDataFrame([(rate,) for rate in rates], "rate double").coalesce(1)
+        (found,) = bundles.selectExpr("sum(rate)", apart("1D", "sum(rate)")).collect()
+        return found[0], found[1]
+
+    assert total_and_ratio([0.1, 0.2, 0.3]) == (0.6000000000000001, 0.4)
+    assert total_and_ratio([0.3, 0.2, 0.1]) == (0.6, 0.4)

@@ -44,9 +44,7 @@ def facts_of_brokers(
     every_bundle = "reported and coalesce(summed_bundles, 0) = bundles_with_figures"
     sums = {figure: f"if(bundles_with_figures = 0, 0, sum_{figure})" for figure in (*COUNTS, *FIGURES)}
     unaccounted = (
-        f"if({every_bundle}, abs({figure} - {sums[figure]}) / greatest({figure}, {sums[figure]}, 1), null) "
-        f"as unaccounted_{figure}_ratio"
-        for figure in FIGURES
+        f"if({every_bundle}, {apart(figure, sums[figure])}, null) as unaccounted_{figure}_ratio" for figure in FIGURES
     )
     return (
         brokers.crossJoin(few_rows(_in_common(brokers)))
@@ -82,6 +80,14 @@ def facts_of_brokers(
         )
         .transform(lambda rows: with_moved(rows, earlier and earlier[0], "broker", passes_ms))
     )
+
+
+def apart(figure: str, total: str) -> str:
+    """How far a figure is from a sum, relative to the greater: in SQL, a ratio.
+
+    Rounded, since the last digits of a sum depend on the order of its rows, and failing values enter digests.
+    """
+    return f"round(abs({figure} - {total}) / greatest({figure}, {total}, 1), 9)"
 
 
 def _in_common(brokers: DataFrame) -> DataFrame:
