@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import make_url
 from upath import UPath
 
 import documents
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.validation import Validation
+from pulsar_advisor.execution.ledger.address import ledger_url
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.text.folder_address import require_no_password
@@ -185,7 +185,7 @@ def test_the_default_ledger_lies_beside_a_local_root(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["My Data", "My%20Data", "what?", "a#b", "ä+b"])
 def test_the_default_ledger_of_a_root_of_any_name_lies_beside_it(tmp_path: Path, folder: str) -> None:
-    url = make_url(Root(str(tmp_path / folder), "demo").ledger_url)
+    url = ledger_url(Root(str(tmp_path / folder), "demo").ledger_url)
     assert (url.database, url.query) == (f"{tmp_path}/{folder}/ledger.sqlite", {})
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Final
+from urllib.parse import unquote
+
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -9,6 +12,8 @@ from pulsar_advisor.admin.secret import secret_at
 from pulsar_advisor.model.errors import UsageError
 
 _FORMS = "expected sqlite:///FILE or postgresql://…, or env:NAME or file:PATH where that is kept"
+_IS_DECODED: Final = make_url("sqlite:///%25").database == "%"
+"""Whether SQLAlchemy decodes the path of a file: from 2.1 on. Airflow's constraints have 2.0."""
 
 
 def ledger_url(address: str) -> URL:
@@ -28,6 +33,8 @@ def ledger_url(address: str) -> URL:
         raise UsageError("the ledger's user or password contains an @: write it as %40")  # the rest passes for the host
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
         raise UsageError(f"ledger {without_secrets(url)} names no file, so nothing would be kept; {_FORMS}")
+    if url.get_backend_name() == "sqlite" and not _IS_DECODED:
+        return url.set(database=unquote(url.database or ""))
     return url
 
 
