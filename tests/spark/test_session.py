@@ -82,8 +82,8 @@ def test_under_spark_submit_a_local_master_has_the_same_settings_but_for_what_wa
         f"print([session.conf.get(key) for key in {asked}])\n"
     )
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    told = ["--conf", "spark.sql.shuffle.partitions=3", "--conf", "spark.sql.ansi.enabled=false"]
-    command = [str(submit), "--master", "local[2]", *told, str(job)]
+    configured = ["--conf", "spark.sql.shuffle.partitions=3", "--conf", "spark.sql.ansi.enabled=false"]
+    command = [str(submit), "--master", "local[2]", *configured, str(job)]
     quick = {"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
     environment = {**os.environ, **quick, "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -67,11 +67,12 @@ def runs(plan: PlanName | None = None, /, *, place: LedgerPlace = LedgerPlace(),
 
     with _ledger_of(place) as (cluster, book):
         if plan is not None:
+            from pulsar_advisor.execution.ledger.trail import rows_written
             from pulsar_advisor.model.plans.names import short
             from pulsar_advisor.model.plans.sealed import digest_of
 
             digest = digest_of(named_plan(plan, place.open(), place))
-            terms = {f'"{one.name}"': _terms(one) for one in approvals_of_plan(book, digest)}
+            terms = {one.name: _terms(one) for one in approvals_of_plan(book, digest)}
             events = [
                 RecordedEvent(
                     event=event.id,
@@ -80,7 +81,9 @@ def runs(plan: PlanName | None = None, /, *, place: LedgerPlace = LedgerPlace(),
                     step=event.step_id,
                     kind=event.kind,
                     detail=event.detail,
-                    terms=next((terms[name] for name in terms if event.kind == APPROVED and name in event.rows), ()),
+                    terms=next((terms[name] for name in rows_written(event.rows) if name in terms), ())
+                    if event.kind == APPROVED
+                    else (),
                 )
                 for event in book.events(digest)
             ]

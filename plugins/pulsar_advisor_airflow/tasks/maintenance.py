@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -15,6 +15,9 @@ from pulsar_advisor_airflow.failures import as_airflow_errors, logged
 from pulsar_advisor_airflow.tasks.root import root_of
 from pulsar_advisor_airflow.tasks.runs import await_end, has_begun
 
+if TYPE_CHECKING:
+    from pulsar_advisor.execution.ledger.ledger import Ledger
+
 log = logging.getLogger(__name__)
 
 
@@ -23,14 +26,21 @@ def clusters_to_restore() -> list[str]:
 
     Not the others: a list that is longer than `[core] max_map_length` would fail the task.
     """
-    from pulsar_advisor.execution.ledger.lists import cluster_names
-    from pulsar_advisor.execution.run.guard.left_off import left_off, left_off_by_cluster
+    from pulsar_advisor.execution.run.guard.left_off import left_off_by_cluster
     from pulsar_advisor_airflow.clusters import clusters
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(root_of("any")) as ledger:
         known = dict.fromkeys([*clusters(), *left_off_by_cluster(ledger)])
-        return [name for name in known if any(left_off(ledger, each) for each in cluster_names(ledger, name))]
+        return [name for name in known if _names_left_off(ledger, name)]
+
+
+def _names_left_off(ledger: Ledger, cluster: str) -> list[str]:
+    """Those of Pulsar's own names of a cluster under which runs left its balancer off, sorted."""
+    from pulsar_advisor.execution.ledger.lists import cluster_names
+    from pulsar_advisor.execution.run.guard.left_off import left_off
+
+    return sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name))
 
 
 def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
@@ -39,7 +49,6 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     `plan` is one whose task has ended, unless this DAG run never began it: then another may be carrying it out. A roll
     that isn't over is given up until somebody goes on with it.
     """
-    from pulsar_advisor.execution.ledger.lists import cluster_names
     from pulsar_advisor.execution.ledger.plans import summary_of_plan
     from pulsar_advisor.execution.ledger.rolls import give_up, runs_of_roll
     from pulsar_advisor.execution.ledger.switches import switched_off
@@ -61,7 +70,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
                 raise AirflowException(
                     f"run {going_on} goes on, though its task has ended: the cluster's balancer is off"
                 )
-        for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name)):
+        for name in _names_left_off(ledger, cluster):
             if (registered := clusters().get(cluster)) is None:
                 off = "; ".join(warning(switch, name) for switch in left_off(ledger, name))
                 raise UsageError(f"{off}; '{cluster}' has no entry in the registry any more: add it again")

@@ -233,7 +233,7 @@ def _objection(ledger: Ledger, plan: Plan, approval: Approval, policy: ApprovalP
 
 def _named(needed: Sequence[NeededConsent]) -> str:
     """The consents by the names that the reader knows: flags or form fields."""
-    return ", ".join(getattr(each.consent, reader().knows_consents_by) for each in needed)
+    return ", ".join(each.consent.known_as for each in needed)
 
 
 def require_digest(plan: Plan, digest: str) -> None:

@@ -225,7 +225,7 @@ class Approval(Base):
         """What was approved with the plan, in words: the consents as the reader knows them, then the limits."""
         for consent in CONSENTS:
             if consent.name in self.consents:
-                yield f"consent: {getattr(consent, reader().knows_consents_by)}"
+                yield f"consent: {consent.known_as}"
         yield from self.throttle.sentences()
 
 

@@ -6,7 +6,7 @@ plain values, and only one hash stays in memory for each row that events wrote.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -46,12 +46,18 @@ def _stored(
     return session.connection().execute(ordered).partitions()
 
 
+def rows_written(rows: str | None) -> Mapping[str, str]:
+    """The hashes of the rows that an event wrote, by name; none if it doesn't say which, see `Trail.broken`."""
+    with suppress(msgspec.MsgspecError):
+        return _WRITTEN_ROWS.decode(str(rows))
+    return {}
+
+
 def names_written(session: Session, digest: str, table: type[Base]) -> set[str]:
-    """The rows of a table that the events of a plan wrote. An event that doesn't say which is in `Trail.broken`."""
+    """The rows of a table that the events of a plan wrote."""
     names = set[str]()
     for rows in session.scalars(select(Event.rows).where(Event.digest == digest)):
-        with suppress(msgspec.MsgspecError):
-            names.update(_WRITTEN_ROWS.decode(str(rows)))
+        names.update(rows_written(rows))
     return {name for name in names if name.startswith(f"{table.__tablename__}/")}
 
 

@@ -11,6 +11,7 @@ from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count
 
 ConsentName = Literal["splits", "worse", "low_confidence"]
@@ -30,6 +31,11 @@ class Consent:
     """The option of `approve` that gives it."""
     title: str
     """Its label in a form."""
+
+    @property
+    def known_as(self) -> str:
+        """Its flag or its title: the name that the reader knows."""
+        return self.flag if reader().knows_consents_by == "flag" else self.title
 
 
 CONSENTS: Final = (

@@ -172,8 +172,8 @@ def test_a_run_is_free_at_once_only_if_its_process_has_certainly_ended(
 def test_a_run_names_whose_process_of_which_release_began_it_and_went_on_with_it(ledger: Ledger) -> None:
     started(ledger, PLAN).end("stopped", "paused")
     take_over(ledger, runs_of_plan(ledger, DIGEST)[0], approvals_of_plan(ledger, DIGEST)[0])
-    told = [one.detail for one in ledger.events(DIGEST) if one.kind in ("run started", RESUMED)]
-    assert [f" of {system_user()}, release {running_release()}, approved by bob" in detail for detail in told] == [
+    details = [one.detail for one in ledger.events(DIGEST) if one.kind in ("run started", RESUMED)]
+    assert [f" of {system_user()}, release {running_release()}, approved by bob" in detail for detail in details] == [
         True
     ] * 2
 

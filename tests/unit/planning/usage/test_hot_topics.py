@@ -39,7 +39,7 @@ def serving(*shares: list[int]) -> ClusterState:
 
 
 def found(state: ClusterState, stays: float = 0.0) -> tuple[HotTopic, ...]:
-    """Those of brokers of whose CPU so much, in percent of a core, follows no messages."""
+    """Those of brokers with this base load, in percent of a core."""
     base = np.full(len(state.brokers), stays)
     return hot_topics(state, SETTINGS.values, BaseLoad(base, base, base, ("default",) * len(base)))
 
