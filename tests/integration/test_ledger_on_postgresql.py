@@ -6,15 +6,18 @@ import re
 import threading
 import time as clock
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
-from sqlalchemy import URL, create_engine, make_url, text
+from sqlalchemy import URL, Pool, create_engine, event, make_url, text
 from sqlalchemy.exc import ProgrammingError
 
+from integration.scene import until
 from pulsar_advisor.execution.consent.approval import propose, standing_approval, withdraw
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger import opening, runs
@@ -67,6 +70,56 @@ def test_an_audit_beside_others_sees_one_moment(ledger: Ledger, monkeypatch: pyt
 
     monkeypatch.setattr("pulsar_advisor.execution.ledger.audit.Trail", trail_before_a_withdrawal)
     assert audit(ledger).findings == ()
+
+
+def default(url: str, setting: str) -> None:
+    """Let every session in the database begin with a setting, as an administrator may."""
+    with create_engine(url).begin() as connection:
+        connection.execute(text(f"ALTER DATABASE {make_url(url).database} SET {setting}"))
+
+
+def test_a_writer_sees_what_was_written_while_it_waited_whatever_the_default_isolation(
+    postgresql_url: str, time: FakeTime
+) -> None:
+    default(postgresql_url, "default_transaction_isolation = 'repeatable read'")
+    waits = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    with closing(open_ledger(postgresql_url, time.now_ms)) as ledger, ThreadPoolExecutor() as others:
+        with ledger.writing() as session:
+            ledger.add_event(session, digest_of(PLAN), "first", "")
+            second = others.submit(propose, ledger, PLAN, ALICE)
+            until(lambda: session.scalar(waits))
+        second.result()
+        assert [event.kind for event in ledger.events(digest_of(PLAN))] == ["first", "proposed"]
+
+
+@pytest.fixture
+def limits_left() -> Iterator[list[tuple[str, ...]]]:
+    """The limits that transactions leave in their sessions."""
+    found: list[tuple[str, ...]] = []
+
+    def look(connection: Any, _record: object) -> None:
+        with connection.cursor() as cursor:
+            limits = "current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout')"
+            cursor.execute(f"SELECT {limits}")
+            found.append(cursor.fetchone())
+        connection.rollback()
+
+    event.listen(Pool, "checkin", look)
+    yield found
+    event.remove(Pool, "checkin", look)
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+def test_no_transaction_needs_or_leaves_anything_in_its_session_as_a_pooler_gives_the_next_one_another(
+    postgresql_url: str, limits_left: list[tuple[str, ...]], driver: str
+) -> None:
+    prepared = text("SELECT count(*) FROM pg_prepared_statements")
+    url = make_url(postgresql_url).set(drivername=f"postgresql+{driver}").render_as_string()
+    with closing(open_ledger(url)) as ledger:
+        propose(ledger, PLAN, ALICE)
+        with ledger.reading() as session:
+            assert [session.scalar(prepared) for _ in range(7)] == [0] * 7
+    assert set(limits_left) == {("0", "0")}
 
 
 def test_many_can_open_a_new_ledger_at_once(postgresql_url: str) -> None:

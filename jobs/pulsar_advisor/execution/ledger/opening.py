@@ -26,7 +26,7 @@ from pulsar_advisor.storage.store_clock import carried_on, store_time
 ABANDONED_MS: Final = 30_000
 """PostgreSQL ends a transaction that is idle for this long; ours last milliseconds."""
 
-_LOST_AFTER: Final = {
+_LIBPQ: Final = {
     "connect_timeout": "10",
     "tcp_user_timeout": "30000",
     "keepalives_idle": "20",
@@ -57,9 +57,14 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
         if _is_file(parsed):
             _require_sqlite()
             _make_private(Path(str(parsed.database)))
-        limits = _LOST_AFTER if parsed.get_driver_name().startswith("psycopg") else {}
-        # Those in the URL count. The ping, as a page may reuse a connection hours later.
-        engine = create_engine(parsed.set(query={**limits, **parsed.query}), pool_pre_ping=True)
+        driver = parsed.get_driver_name()
+        options = _LIBPQ if driver.startswith("psycopg") else {}
+        # A pooler may run each transaction on another server, without what was prepared on the first.
+        arguments = {"prepare_threshold": None} if driver == "psycopg" else {}
+        # Options in the URL count. The ping, as a page may reuse a connection hours later.
+        engine = create_engine(
+            parsed.set(query={**options, **parsed.query}), pool_pre_ping=True, connect_args=arguments
+        )
     except (NoSuchModuleError, ImportError) as error:
         raise UsageError(
             f"no driver for ledger {without_secrets(parsed)}: {error}; use sqlite:///FILE or postgresql://…"
@@ -74,8 +79,7 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
     if engine.dialect.name == "sqlite":
         _make_sqlite_transactional(engine)
     if engine.dialect.name == "postgresql":
-        _end_abandoned_transactions(engine)
-        _read_one_moment(engine)
+        _make_postgresql_transactional(engine)
     now_ms = now_ms or carried_on(lambda: _store_time_ms(engine))
     try:
         _bring_up_to_date(engine, now_ms)
@@ -200,23 +204,22 @@ def _make_sqlite_transactional(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
 
-def _end_abandoned_transactions(engine: Engine) -> None:
-    # A process that is suspended during a write, or whose host is lost, keeps its rows locked until the server notices,
-    # which may take hours with TCP. Until then, no other process could take over its run.
-    @event.listens_for(engine, "connect")
-    def configure(connection, _record):  # type: ignore[no-untyped-def]
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET idle_in_transaction_session_timeout = {ABANDONED_MS}")
-            cursor.execute(f"SET lock_timeout = {2 * ABANDONED_MS}")
-        connection.commit()
-
-
-def _read_one_moment(engine: Engine) -> None:
-    # Otherwise an audit during a run would find rows newer than the events it has read.
+def _make_postgresql_transactional(engine: Engine) -> None:
+    # For each transaction, as a pooler may run the next one on another server, and this server for somebody else; and
+    # whatever the database's or role's defaults are.
+    #
+    # A reader sees one moment: an audit during a run would find rows newer than the events it has read. A writer sees
+    # what was committed while it waited for its turn. A process that is suspended during a write, or whose host is
+    # lost, keeps its rows locked until the server notices, which may take hours with TCP: until then, no other process
+    # could take over its run.
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        if connection.get_execution_options().get(READS):
-            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        reads = connection.get_execution_options().get(READS)
+        connection.exec_driver_sql(
+            f"SET TRANSACTION ISOLATION LEVEL {'REPEATABLE READ' if reads else 'READ COMMITTED'};"
+            f"SET LOCAL idle_in_transaction_session_timeout = {ABANDONED_MS};"
+            f"SET LOCAL lock_timeout = {2 * ABANDONED_MS}"
+        )
 
 
 def _revision(connection: Connection) -> str | None:
