@@ -21,7 +21,7 @@ from integration.scene import until
 from pulsar_advisor.execution.consent.approval import propose, standing_approval, withdraw
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger import opening, runs
-from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_refusal
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.held_run import LeaseLost, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -29,8 +29,10 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import is_held, run_by_id, runs_of_plan
 from pulsar_advisor.execution.ledger.seals import record_seal, seals_of_snapshot
+from pulsar_advisor.execution.ledger.tables import Verification, VerifiedBroker
 from pulsar_advisor.execution.ledger.trail import Trail
 from pulsar_advisor.execution.ledger.upgrading import revisions
+from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
 from unit.execution.actors import ALICE, approved, run, started
@@ -90,6 +92,29 @@ def test_a_writer_sees_what_was_written_while_it_waited_whatever_the_default_iso
             until(lambda: session.scalar(waits))
         second.result()
         assert [event.kind for event in ledger.events(digest_of(PLAN))] == ["first", "proposed"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "client_encoding = 'LATIN1'",
+        "client_encoding = 'SQL_ASCII'",
+        "extra_float_digits = 0",
+        "quote_all_identifiers = on",
+    ],
+)
+def test_what_was_written_is_read_as_it_was_whatever_the_defaults(
+    postgresql_url: str, time: FakeTime, setting: str
+) -> None:
+    default(postgresql_url, setting)
+    with closing(open_ledger(postgresql_url, time.now_ms)) as ledger:
+        held = started(ledger, PLAN)
+        third = VerifiedBroker(broker="b1", actual_usage_ratio=1 / 3, as_predicted=True)
+        verified = Verification(run_id=held.id, snapshot=PLAN.snapshot, at_ms=0, usage_judged=True, as_predicted=True)
+        record_verification(ledger, verified, [], [third])
+        record_refusal(ledger, held.digest, "Ελένη isn't there")
+        assert ledger.events(held.digest)[-1].detail == "Ελένη isn't there"
+        assert audit(ledger).findings == ()
 
 
 @pytest.fixture

@@ -27,15 +27,17 @@ ABANDONED_MS: Final = 30_000
 """PostgreSQL ends a transaction that is idle for this long; ours last milliseconds."""
 
 _LIBPQ: Final = {
+    "client_encoding": "utf8",
     "connect_timeout": "10",
     "tcp_user_timeout": "30000",
     "keepalives_idle": "20",
     "keepalives_interval": "5",
     "keepalives_count": "3",
 }
-"""Options of libpq, in s but for the second (ms): a PostgreSQL that the network has lost is given up within a minute.
+"""Options of libpq, in s but for the third (ms): text is what was hashed, whatever the database or role prefers, and a
+PostgreSQL that the network has lost is given up within a minute.
 
-Without them a run waits for a quarter of an hour and more, maybe with the cluster's own balancer off.
+Without the latter a run waits for a quarter of an hour and more, maybe with the cluster's own balancer off.
 """
 
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
@@ -211,14 +213,15 @@ def _make_postgresql_transactional(engine: Engine) -> None:
     # A reader sees one moment: an audit during a run would find rows newer than the events it has read. A writer sees
     # what was committed while it waited for its turn. A process that is suspended during a write, or whose host is
     # lost, keeps its rows locked until the server notices, which may take hours with TCP: until then, no other process
-    # could take over its run.
+    # could take over its run. With fewer digits or other quotes than PostgreSQL's own, an audit would find changes.
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         reads = connection.get_execution_options().get(READS)
         connection.exec_driver_sql(
             f"SET TRANSACTION ISOLATION LEVEL {'REPEATABLE READ' if reads else 'READ COMMITTED'};"
             f"SET LOCAL idle_in_transaction_session_timeout = {ABANDONED_MS};"
-            f"SET LOCAL lock_timeout = {2 * ABANDONED_MS}"
+            f"SET LOCAL lock_timeout = {2 * ABANDONED_MS};"
+            "SET LOCAL extra_float_digits = 1; SET LOCAL quote_all_identifiers = off"
         )
 
 
