@@ -230,6 +230,16 @@ def test_a_change_behind_its_back_and_a_guard_that_was_disabled_are_found(ledger
     )
 
 
+def test_a_second_ledger_in_another_schema_is_none_of_its_business(postgresql_url: str) -> None:
+    for schema in ("first", "second"):
+        with create_engine(postgresql_url).begin() as connection:
+            connection.execute(text(f"CREATE SCHEMA {schema}"))
+        open_ledger(f"{postgresql_url}?options=-csearch_path%3D{schema}").close()
+    for schema in ("first", "second"):
+        with closing(open_ledger(f"{postgresql_url}?options=-csearch_path%3D{schema}")) as ledger:
+            assert audit(ledger).findings == ()
+
+
 @pytest.mark.parametrize(
     ("change", "trigger"),
     [

@@ -143,7 +143,8 @@ def _missing_triggers(session: Session) -> Iterator[str]:
     else:
         query = (
             "SELECT tgname AS name, pg_get_triggerdef(t.oid, true) || ' ' || prosrc AS how "
-            "FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid WHERE NOT tgisinternal AND tgenabled = 'O'"
+            "FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid "
+            "WHERE NOT tgisinternal AND tgenabled = 'O' AND pg_table_is_visible(tgrelid)"
         )
     found = {row.name: row.how for row in session.execute(text(query))}
 
