@@ -68,7 +68,7 @@ def write_folded_day(root: Root) -> None:
     """The day of the newer snapshot, folded."""
     tables = fold([moment(30, {FIRST: "a:8080"})])
     of = {"cluster": root.cluster, "cluster_name": "live", "day": DAY, "columns": COLUMNS, "snapshots": ()}
-    write_day(root.day(DAY), tables, lambda files: HistoryDay(**of, tables=files))
+    write_day(root.day(DAY), tables, lambda files: HistoryDay(**of, tables=files), lambda: None)
 
 
 def file_of(stage: str, name: str, snapshot: str = NEW) -> Callable[[Path], Path]:

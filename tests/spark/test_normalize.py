@@ -20,7 +20,7 @@ from pulsar_advisor.model.cluster.cluster_state import AVERAGES_ORIGINS, FIGURES
 from pulsar_advisor.model.errors import DataNotFit, Refused, StorageError
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.lease import LEASE, held
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.columns import Table
 from pulsar_advisor.tables.read_table import read_table
@@ -251,6 +251,24 @@ def test_of_two_at_once_the_second_is_refused_and_the_next_replaces_what_a_kille
     assert normalize(spark, snapshot) == clean.result
     assert not half.exists()
     assert [path.name for path in result.iterdir()] == [RESULT]
+
+
+@pytest.mark.full
+def test_whoever_was_overtaken_leaves_the_tables_of_the_new_writer(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = skewed_modular_cluster().write(Root(str(tmp_path), "test"))
+    theirs = [snapshot.folder(f"tables/{table.name}") / "theirs.parquet" for table in TABLES]
+
+    def suspended(*_: object) -> None:
+        (snapshot.folder("tables/result") / LEASE).unlink()
+        for table in theirs:
+            write_file(table, b"")
+
+    monkeypatch.setattr("pulsar_advisor.stages.normalize.check_counts", suspended)
+    with pytest.raises(Refused, match="was taken over by another process"):
+        normalize(spark, snapshot)
+    assert all(table.exists() for table in theirs)
 
 
 MOVED = "shop/orders/0x00000000_0x20000000"

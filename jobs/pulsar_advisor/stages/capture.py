@@ -11,7 +11,6 @@ from pulsar_advisor.capture.progress import CaptureProgress, LoggedProgress
 from pulsar_advisor.capture.publications import Heard
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.claim import claimed, remove_remainders
-from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
@@ -55,8 +54,7 @@ def take_snapshot(
             with claimed(root, moment) as lease:
 
                 def write(path: str, content: bytes) -> None:
-                    lease.require()
-                    write_file(lease.folder / path, content)
+                    lease.write(lease.folder / path, content)
 
                 started_at_ms = int(moment.timestamp() * 1000)
                 destination = Destination(root.cluster, lease.snapshot, started_at_ms, write)

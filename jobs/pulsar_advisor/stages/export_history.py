@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ def run(root: Root, to: str, *, pseudonyms: bool) -> Iterator[HistoryDay]:
     target, days = Root(to, _CLUSTER if pseudonyms else root.cluster), days_between(root, *_ALL)
     if not days:
         raise UsageError(f"no day of cluster '{root.cluster}' was folded yet: run `history fold`")
-    with held(target.of_cluster("history/result"), _CLUSTER, f"days are being exported to {target.path}"):
+    with held(target.of_cluster("history/result"), _CLUSTER, f"days are being exported to {target.path}") as lease:
         if days_between(target, *_ALL):
             raise UsageError(
                 f"{target.path} has days of cluster '{target.cluster}': choose another folder, or remove them"
@@ -45,7 +45,7 @@ def run(root: Root, to: str, *, pseudonyms: bool) -> Iterator[HistoryDay]:
                 raise StorageError(
                     f"day {day.day} was folded again meanwhile, with new names: export into another folder"
                 )
-            yield _write(target, now, tables, names, numbers)
+            yield _write(target, now, tables, names, numbers, lease.require)
 
 
 def _write(
@@ -54,6 +54,7 @@ def _write(
     tables: Mapping[str, pa.Table],
     names: Pseudonyms | None,
     numbers: Mapping[str, str],
+    require: Callable[[], None],
 ) -> HistoryDay:
     called: dict[str, object] = {"cluster": target.cluster}
     if names is not None:
@@ -66,7 +67,7 @@ def _write(
     def result(files: Mapping[str, FoldedTable]) -> HistoryDay:
         return day.model_copy(update={**called, "tables": files})
 
-    return write_day(target.day(day.day), tables, result)
+    return write_day(target.day(day.day), tables, result, require)
 
 
 def _without_names(imported: Imported) -> Imported:

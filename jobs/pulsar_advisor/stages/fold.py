@@ -100,7 +100,6 @@ def _fold(day: Day, address: str | None, *, anew: bool = False) -> HistoryDay:
         _log.info("folding %s of day %s", count(len(seen), "snapshot"), day)
         earlier = None if follows is None else last_seen(root.snapshot(follows), name)
         tables = fold(_moments(root, seen, manifests, before, is_whole), earlier, steps)
-        lease.require()
 
         def result(files: Mapping[str, FoldedTable]) -> HistoryDay:
             made = HistoryDay(
@@ -121,7 +120,7 @@ def _fold(day: Day, address: str | None, *, anew: bool = False) -> HistoryDay:
                 seal_day(ledger, day, made)
             return made
 
-        return write_day(day, tables, result)
+        return write_day(day, tables, result, lease.require)
 
 
 def fold_until(

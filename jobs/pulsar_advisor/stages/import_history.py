@@ -163,7 +163,6 @@ def _import_day(
         owners_known=level is not NAMESPACES,
         before=None if follows is None else last_seen(day.root.snapshot(follows), scraped.cluster_name),
     )
-    require()
 
     def result(files: Mapping[str, FoldedTable]) -> HistoryDay:
         moments = zip(tables["moments"]["snapshot"].to_pylist(), tables["moments"]["fit"].to_pylist(), strict=True)
@@ -202,7 +201,7 @@ def _import_day(
             seal_day(ledger, day, made)
         return made
 
-    written = write_day(day, tables, result)
+    written = write_day(day, tables, result, require)
     remove_parts(day)
     return written
 

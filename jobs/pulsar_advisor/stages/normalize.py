@@ -10,7 +10,7 @@ from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.files import read_file, sha256_hex
-from pulsar_advisor.storage.lease import write_once
+from pulsar_advisor.storage.lease import Lease, write_once
 from pulsar_advisor.storage.results import read_manifest, read_tables_result
 from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.normalize import (
@@ -41,7 +41,7 @@ def run(spark: SparkSession, snapshot: Snapshot) -> TablesResult:
     manifest_sha256 = sha256_hex(read_file(snapshot.result_file("capture"), "capture"))
     path = snapshot.result_file("normalize")
     work = f"the tables of snapshot {snapshot} are being made"
-    write_once(path, snapshot.id, work, lambda: _make(spark, snapshot, manifest_sha256))
+    write_once(path, snapshot.id, work, lambda lease: _make(spark, snapshot, manifest_sha256, lease))
     result = read_tables_result(snapshot)
     if result.manifest_sha256 != manifest_sha256:
         raise StorageError(
@@ -53,7 +53,7 @@ def run(spark: SparkSession, snapshot: Snapshot) -> TablesResult:
     return result
 
 
-def _make(spark: SparkSession, snapshot: Snapshot, manifest_sha256: str) -> TablesResult:
+def _make(spark: SparkSession, snapshot: Snapshot, manifest_sha256: str, lease: Lease) -> TablesResult:
     folder, manifest = snapshot.folder("raw"), read_manifest(snapshot)
     files, earlier = manifest.files, readable_earlier(snapshot)
     lines = sum(file.rows for file in files)
@@ -65,9 +65,9 @@ def _make(spark: SparkSession, snapshot: Snapshot, manifest_sha256: str) -> Tabl
         check_counts(folder, [file for file in files if file.surface not in raw.passing], raw.kept_counts)
         with jobs_named(spark, "make rows for several tables"):
             tables = tables_of(spark, raw, manifest, bundles_of(spark, earlier), brokers_of(spark, earlier))
-        write_tables(snapshot, {table: make for table, make in tables.items() if table not in LAST})
+        write_tables(snapshot, {table: make for table, make in tables.items() if table not in LAST}, lease.require)
         check_counts(folder, files, raw.counts)
-        write_tables(snapshot, {table: tables[table] for table in LAST})
+        write_tables(snapshot, {table: tables[table] for table in LAST}, lease.require)
     finally:
         raw.release()
     check_rows(snapshot, files, raw.counts)

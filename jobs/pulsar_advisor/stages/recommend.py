@@ -20,7 +20,6 @@ from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.recommendation import recommendation
 from pulsar_advisor.stages.recommend_shedder import ShedderTask, recommend_shedder
-from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import read_plan
@@ -76,8 +75,7 @@ def run(spark: Callable[[], SparkSession | None], snapshot: Snapshot, request: R
         scores = _scores(spark, snapshot, request)
         manifest_sha256 = inputs_of(snapshot).manifest_sha256
         document = recommendation(alone.result(), scores, request, plan_in, manifest_sha256)
-        lease.require()
-        write_file(snapshot.result_file("recommend"), document.content())
+        lease.write(snapshot.result_file("recommend"), document.content())
     update_index(snapshot.root, snapshot.id)
     _log.info("snapshot %s: %s", snapshot, plain(document.advice.sentence))
     return document

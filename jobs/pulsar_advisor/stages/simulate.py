@@ -19,7 +19,7 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.scalable_topics import not_simulated
 from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.stages.simulate_combination import SimulationTask, simulate_combination
-from pulsar_advisor.storage.files import sha256_hex, write_file
+from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import RESULT, Snapshot
@@ -65,7 +65,7 @@ def run(spark: Callable[[], SparkSession | None], snapshot: Snapshot, request: S
         lease.require()
         remove_other_parts(snapshot, [task["part"] for task in wanted.values()])
         document = _document(snapshot, request, [row for answer in answers.values() for row in json.loads(answer)])
-        write_file(folder / RESULT, document.content())
+        lease.write(folder / RESULT, document.content())
     return document
 
 

@@ -15,7 +15,7 @@ from pulsar_advisor.quality.checks import suites, suites_sha256
 from pulsar_advisor.quality.history import CheckRow, check_rows, quality_history
 from pulsar_advisor.storage.files import read_file, sha256_hex, write_file
 from pulsar_advisor.storage.index import update_index
-from pulsar_advisor.storage.lease import write_once
+from pulsar_advisor.storage.lease import Lease, write_once
 from pulsar_advisor.storage.results import read_manifest, read_tables_result, read_validation
 from pulsar_advisor.storage.root import Snapshot
 from pulsar_advisor.tables.earlier import comparable_before, validations_until
@@ -38,7 +38,7 @@ def run(spark: SparkSession, snapshot: Snapshot) -> Validation:
     manifest_sha256 = _normalized_manifest_sha256(snapshot)
     path = snapshot.result_file("validate")
     work = f"the checks of snapshot {snapshot} are being run"
-    write_once(path, snapshot.id, work, lambda: _judge(spark, snapshot, manifest_sha256))
+    write_once(path, snapshot.id, work, lambda lease: _judge(spark, snapshot, manifest_sha256, lease))
     result = read_validation(snapshot)
     if (result.manifest_sha256, result.suites_sha256) != (manifest_sha256, suites_sha256()):
         raise StorageError(
@@ -80,7 +80,7 @@ def _normalized_manifest_sha256(snapshot: Snapshot) -> str:
     return found
 
 
-def _judge(spark: SparkSession, snapshot: Snapshot, manifest_sha256: str) -> Validation:
+def _judge(spark: SparkSession, snapshot: Snapshot, manifest_sha256: str, lease: Lease) -> Validation:
     """Read the tables and those of the snapshot before, run the checks, and write them as a table too."""
     # They load Spark: imported here so that a refusal comes at once.
     from pulsar_advisor.quality.validate import run_checks
@@ -99,6 +99,7 @@ def _judge(spark: SparkSession, snapshot: Snapshot, manifest_sha256: str) -> Val
         success=all(result.success for result in results if result.severity == "critical"),
         results=results,
     )
+    lease.require()
     write_checks(snapshot, found)
     return found
 

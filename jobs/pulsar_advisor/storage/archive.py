@@ -32,7 +32,6 @@ from pulsar_advisor.storage.files import (
     sha256_of_file,
     without_empty_folders,
     write_chunks,
-    write_file,
     write_output,
 )
 from pulsar_advisor.storage.index import update_index
@@ -160,8 +159,7 @@ def _take_in(archive: BinaryIO, source: str, root: Root) -> Snapshot:
     remove_remainders(root)
     with without_empty_folders(folder.parent), claimed_as(snapshot) as lease:
         _take_files(archive, members, expected, source, lease.folder)
-        lease.require()
-        write_file(lease.folder / MANIFEST, manifest)
+        lease.write(lease.folder / MANIFEST, manifest)
     return snapshot
 
 

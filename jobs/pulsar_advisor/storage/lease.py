@@ -1,8 +1,8 @@
 """Marks a folder as being written: a lease file in it names the process, which renews it until it is done.
 
 A writer that was silent for too long, for instance suspended, may have been replaced. So each claim has a nonce, which
-is compared before the file is renewed or removed, and before a result is written. How long a writer was silent is the
-age of its file by the store's own clock, since two hosts' clocks may differ.
+is compared before the file is renewed or removed, and before anything of a successor's could be replaced. How long a
+writer was silent is the age of its file by the store's own clock, since two hosts' clocks may differ.
 """
 
 from __future__ import annotations
@@ -84,6 +84,11 @@ class Lease:
                 f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes: the other process continues"
             )
 
+    def write(self, path: UPath, content: bytes) -> None:
+        """Write a whole file as the holder of the folder. Raises `Refused` as `require` does, `StorageError`."""
+        self.require()
+        write_file(path, content)
+
     def is_ours(self) -> bool:
         """Whether the lease file is still the one this claim wrote."""
         with attempting(f"read {self._path}"), suppress(FileNotFoundError):
@@ -123,15 +128,13 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
         lease.give_up()
 
 
-def write_once(path: UPath, snapshot: str, work: str, make: Callable[[], Document]) -> None:
+def write_once(path: UPath, snapshot: str, work: str, make: Callable[[Lease], Document]) -> None:
     """Produce a stage's result and write its file, unless it exists. Raises as `held` and `require` do."""
     if path.exists():
         return
     with held(path.parent, snapshot, work) as lease:
         if not path.exists():  # another process may have written it before we held the lease
-            result = make()
-            lease.require()
-            write_file(path, result.content())
+            lease.write(path, make(lease).content())
 
 
 @contextmanager

@@ -34,13 +34,21 @@ _NAME: Final = re.compile(rf"part-[0-9a-f]{{{_DIGITS}}}\.parquet")
 
 
 def write_day(
-    day: Day, tables: Mapping[str, pa.Table], result: Callable[[Mapping[str, FoldedTable]], HistoryDay]
+    day: Day,
+    tables: Mapping[str, pa.Table],
+    result: Callable[[Mapping[str, FoldedTable]], HistoryDay],
+    require: Callable[[], None],
 ) -> HistoryDay:
-    """Write the tables of a day, and then the result that `result` makes from their files. Raises `StorageError`."""
+    """Write the tables of a day, and then the result that `result` makes from their files.
+
+    `require` raises if the day isn't ours to write any more. Raises `StorageError`.
+    """
     files = {name: _write(day.folder(name), rows) for name, rows in tables.items()}
     written = result(files)
+    require()
     write_file(day.result_file, written.content())
     for name, file in files.items():
+        require()
         remove_other_files(day.root, day.folder(name), (file.file,))
     return written
 

@@ -211,19 +211,21 @@ def _longest_intervals(raw: RawTables, pulsar_version: str | None) -> dict[str, 
     }
 
 
-def write_tables(snapshot: Snapshot, frames: Mapping[Table, Callable[[], DataFrame]]) -> None:
-    """Build and write tables, some at a time."""
+def write_tables(
+    snapshot: Snapshot, frames: Mapping[Table, Callable[[], DataFrame]], require: Callable[[], None]
+) -> None:
+    """Build and write tables, some at a time; `require` raises if they aren't ours to write any more."""
     _log.info("writing tables: %s", ", ".join(table.name for table in frames))
     with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:
         written = [
-            pool.submit(_write_one, frame, table, snapshot.folder(f"tables/{table.name}"))
+            pool.submit(_write_one, frame, table, snapshot.folder(f"tables/{table.name}"), require)
             for table, frame in frames.items()
         ]
     for one in written:
         one.result()
 
 
-def _write_one(frame: Callable[[], DataFrame], table: Table, folder: UPath) -> None:
+def _write_one(frame: Callable[[], DataFrame], table: Table, folder: UPath, require: Callable[[], None]) -> None:
     """Build and write one table in its declared columns; only `topics` is large enough for more than one file."""
     columns = [
         sf.col(column.name).cast(column.type).alias(column.name, metadata={"comment": column.comment})
@@ -232,5 +234,6 @@ def _write_one(frame: Callable[[], DataFrame], table: Table, folder: UPath) -> N
     typed = frame().select(*columns)
     placed = in_few_partitions(typed) if table.name == "topics" else in_one_partition(typed)
     with jobs_named(placed.sparkSession, f"write table {table.name}"):
+        require()
         write_parquet(placed, folder)
     _log.info("table %s is written", table.name)

@@ -12,6 +12,8 @@ from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.files import sha256_hex, write_file
+from pulsar_advisor.storage.history import folded_days
+from pulsar_advisor.storage.lease import LEASE
 from pulsar_advisor.storage.root import Root
 from written_tables import broker, snapshot_of_one_bundle, written
 
@@ -44,6 +46,16 @@ def test_two_clusters_are_not_exported_into_one_folder_under_one_pseudonym_at_on
     with pytest.raises(Refused, match=r"days are being exported to .* by another process now"):
         next(export(other, str(tmp_path / "other"), pseudonyms=True))
     assert [day.day for day in first] == [DAYS[1]]
+
+
+def test_whoever_was_overtaken_adds_no_day_under_other_pseudonyms(root: Root, tmp_path: Path) -> None:
+    other = Root(str(tmp_path / "other"), "cluster")
+    first = export(root, other.url, pseudonyms=True)
+    next(first)
+    (other.of_cluster("history/result") / LEASE).unlink()  # it was silent for too long
+    with pytest.raises(Refused, match="was taken over by another process"):
+        next(first)
+    assert folded_days(other)[0][1:] == []
 
 
 def test_under_pseudonyms_nobody_is_named_and_the_same_happened(root: Root, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.history import day_if_any, folded_days
+from pulsar_advisor.storage.lease import LEASE
 from pulsar_advisor.storage.removal import remove_snapshot, stage_folders
 from pulsar_advisor.storage.root import RESULT, Root, Snapshot
 from pulsar_advisor.tables.days import damage, write_day
@@ -462,12 +463,34 @@ def test_a_day_that_was_rewritten_with_its_result_is_found_and_not_folded_on(tmp
     assert verify(root) == (1, [])
     without_tables(root, MORNING)
     rewritten = fold_tables([moment(30, {FIRST: "b:8080"})])
-    write_day(root.day(DAY), rewritten, lambda files: day.model_copy(update={"tables": files}))
+    write_day(root.day(DAY), rewritten, lambda files: day.model_copy(update={"tables": files}), lambda: None)
     snapshot_of_one_bundle(tmp_path, NOON)
     [found] = verify(root)[1]
     assert found.endswith("the ledger has seals of this day, but none of this file")
     with pytest.raises(Refused, match="restore the day from a backup"):
         fold(root.day(DAY))
+
+
+@pytest.mark.parametrize("has_result", [False, True], ids=["before its result", "after its result"])
+def test_whoever_was_overtaken_leaves_the_day_of_the_new_writer_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_result: bool
+) -> None:
+    day = snapshot_of_one_bundle(tmp_path, MORNING).day(DAY)
+    theirs: list[HistoryDay] = []
+
+    def suspended_after_it(path: UPath, content: bytes) -> None:
+        write_file(path, content)
+        if (path == day.result_file) == has_result:
+            monkeypatch.undo()
+            (day.folder("result") / LEASE).unlink()
+            snapshot_of_one_bundle(tmp_path, NOON)
+            theirs.append(fold(day))
+
+    monkeypatch.setattr("pulsar_advisor.tables.days.write_file", suspended_after_it)
+    with pytest.raises(Refused, match="was taken over by another process"):
+        fold(day)
+    assert [day_if_any(day)] == theirs
+    assert list(damage(day.root, theirs[0], DAY_TABLES)) == []
 
 
 @pytest.mark.parametrize("other", [True, False], ids=["another ledger", "no ledger"])

@@ -171,8 +171,9 @@ def test_whoever_was_overtaken_neither_renews_nor_removes_the_lease_of_the_new_w
         with pytest.raises(Refused, match="was taken over by another process"):
             lease.renew()
         with pytest.raises(Refused, match="the other process continues"):
-            lease.require()
+            lease.write(UPath(tmp_path / "result"), b"")
     assert (tmp_path / LEASE).read_bytes() == theirs
+    assert files(tmp_path) == [LEASE]
 
 
 def test_a_writer_is_renewed_while_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
