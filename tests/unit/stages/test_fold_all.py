@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,10 @@ DAY = "20261120"
 
 def test_a_copy_of_a_task_waits_for_the_one_that_folds_the_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot_of_one_bundle(tmp_path, f"{DAY}T080000Z", "a:8080", brokers=["a:8080"], cluster="eu")
-    first = held(Root(str(tmp_path), "eu").day(DAY).folder("result"), DAY, f"day {DAY} is being folded")
-    monkeypatch.setattr(job.time, "sleep", lambda _seconds: first.__exit__(None, None, None))
-    first.__enter__()
-    folded = json.loads(fold_task({"root": str(tmp_path), "cluster": "eu", "day": DAY, "address": None}))
+    with ExitStack() as first:
+        first.enter_context(
+            held(Root(str(tmp_path), "eu").day(DAY).folder("result"), DAY, f"day {DAY} is being folded")
+        )
+        monkeypatch.setattr(job.time, "sleep", lambda _seconds: first.close())
+        folded = json.loads(fold_task({"root": str(tmp_path), "cluster": "eu", "day": DAY, "address": None}))
     assert (folded["line"][:8], folded["exit_code"]) == (DAY, 0)

@@ -1,3 +1,4 @@
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,18 +42,19 @@ def test_a_job_waits_for_the_one_that_writes_the_same_result(
     root = Root(str(tmp_path), "test")
     write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     folder = root.snapshot(SNAPSHOT).folder("validation")
-    other = held(folder, SNAPSHOT, "validated")
-    naps = iter([lambda: None, lambda: other.__exit__(None, None, None)])  # the other one ends during the second
+    other = ExitStack()
+    naps = iter([lambda: None, other.close])  # the other one ends during the second
     monkeypatch.setattr(job, "spark_session", lambda *_, **__: SimpleNamespace(stop=lambda: None))
     monkeypatch.setattr(job, "raw_bytes", lambda *_: 0)
     monkeypatch.setattr(job.time, "sleep", lambda _seconds: next(naps)())
-    other.__enter__()
 
     def validate(*_: Any) -> None:
         with held(folder, SNAPSHOT, f"snapshot {SNAPSHOT} is being validated"):
             write_file(folder / "result.json", b"{}")
 
-    assert run_job("validate", validate, ["--root", root.url, "--cluster", "test", "--snapshot", SNAPSHOT]) == 0
+    with other:
+        other.enter_context(held(folder, SNAPSHOT, "validated"))
+        assert run_job("validate", validate, ["--root", root.url, "--cluster", "test", "--snapshot", SNAPSHOT]) == 0
     assert (folder / "result.json").exists()
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"validate: waiting, because snapshot {SNAPSHOT} is being validated by another process")
