@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from typing import Final
 
-from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.storage.files import refused_by_storage
+
+_UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?P<file>\S+?)\.?\s")
+"""Spark's message, the same from its Java and from a server, for a file that an executor can't read."""
 
 
 def reported(error: Exception) -> AdvisorError | None:
@@ -17,6 +22,11 @@ def reported(error: Exception) -> AdvisorError | None:
 
         if (java := ended_java(error)) is not None:
             return java
+    if (unread := _UNREAD.search(str(error))) is not None:
+        return StorageError(
+            f"Spark can't read {unread['file']}: the root must be at the same path on each machine where Spark has "
+            "executors, or in an object store. If it is, the file was removed or damaged meanwhile: try again"
+        )
     if isinstance(error, OSError) and error.errno is not None:
         return refused_by_storage(error)
     return None
