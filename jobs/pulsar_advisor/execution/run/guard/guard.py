@@ -18,6 +18,7 @@ from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, put_back_
 from pulsar_advisor.execution.run.guard.settings import (
     GUARDED,
     OFF,
+    has_acted,
     in_words,
     is_off,
     seen_override,
@@ -115,8 +116,8 @@ class Guard:
         """
 
         def may_act() -> bool:
-            return may_still_act(self.attempt.ledger, earlier) and not is_off(
-                seen_override(self.attempt.cluster, earlier.setting, lambda now: not is_off(now), self.attempt.clock)
+            return may_still_act(self.attempt.ledger, earlier) and not has_acted(
+                self.attempt.cluster, earlier.setting, self.attempt.clock
             )
 
         said = f"{open_call(earlier)}; waiting until it can't"
@@ -143,7 +144,7 @@ class Guard:
             return None
         is_open = switch.setting not in self.settled and may_still_act(self.attempt.ledger, switch)
         try:
-            if is_open and not is_off(self.attempt.cluster.override(switch.setting)):
+            if is_open and not has_acted(self.attempt.cluster, switch.setting, self.attempt.clock):
                 self._note(look_later(switch))
             elif what := restore(switch, self.attempt, is_ours):
                 self.notes.append(what)

@@ -15,6 +15,7 @@ from pulsar_advisor.execution.run.guard.settings import (
     GUARDED,
     LOOK_AGAIN_S,
     common_value,
+    has_acted,
     in_words,
     is_off,
     lagging_brokers,
@@ -58,7 +59,7 @@ def restore_what_was_left(
         if roll is not None and recorded_roll(ledger, roll).pause is None:
             give_up(ledger, roll)
         try:
-            if may_still_act(ledger, switch) and not is_off(seen_override(cluster, switch.setting, is_off, clock)):
+            if may_still_act(ledger, switch) and not has_acted(cluster, switch.setting, clock):
                 work.progress(look_later(switch))
             else:
                 restore(switch, work, is_ours, decided_by)

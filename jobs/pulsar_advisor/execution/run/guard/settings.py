@@ -44,6 +44,11 @@ def seen_override(
     return cluster.override(setting)
 
 
+def has_acted(cluster: ClusterPort, setting: str, clock: Clock) -> bool:
+    """Whether a call that switches a setting off has, by two looks: one wrong answer must not settle what is open."""
+    return is_off(seen_override(cluster, setting, lambda now: not is_off(now), clock))
+
+
 def set_override(
     cluster: ClusterPort,
     setting: str,

@@ -532,10 +532,13 @@ def restored(ledger: Ledger, cluster: FakeCluster) -> list[str]:
     return lines
 
 
+@pytest.mark.parametrize("is_mistaken", [False, True])
 def test_nobody_takes_such_a_switch_for_restored_and_what_comes_late_is_put_back(
-    ledger: Ledger, cluster: FakeCluster, plan: Plan
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, is_mistaken: bool
 ) -> None:
     unanswered(ledger, cluster, plan)
+    if is_mistaken:
+        cluster.mistaken_once("override", lambda: OFF)
     [line] = restored(ledger, cluster)
     assert line.startswith(f"ATTENTION: the call that switches {SHEDDING} off got no answer, and may")
     cluster.overrides[SHEDDING] = OFF  # the call takes effect
