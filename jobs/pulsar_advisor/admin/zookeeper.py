@@ -32,8 +32,10 @@ _silent.propagate = False
 class _Threads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
     """kazoo's threads. One that an answer ends has nothing to print: whoever waits for the answer says so."""
 
-    def __init__(self) -> None:
+    def __init__(self, connect_timeout_s: float) -> None:
+        """The limit is for one server: kazoo would give the first one all the time that the session has."""
         super().__init__()
+        self._connect_timeout_s = connect_timeout_s
         self._made: list[socket.socket] = []
         self._is_given_up = False
 
@@ -51,7 +53,7 @@ class _Threads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
 
     def create_connection(self, *args: Any, **kwargs: Any) -> socket.socket:
         """A connection, which is shut down at once if the session was given up while it was made."""
-        made: socket.socket = super().create_connection(*args, **kwargs)
+        made: socket.socket = super().create_connection(*args, **{**kwargs, "timeout": self._connect_timeout_s})
         self._made.append(made)
         if self._is_given_up:
             self.give_up()
@@ -117,7 +119,7 @@ class ZooKeeperConnection(BaseModel):
         return KazooClient(
             hosts=self.hosts,
             timeout=self.timeout_s,
-            handler=_Threads(),
+            handler=_Threads(self.timeout_s / (self.hosts.count(",") + 2)),  # whichever are dead, the last has a turn
             read_only=True,
             logger=_silent,
             connection_retry=None,

@@ -191,6 +191,20 @@ def test_a_session_ends_in_time_though_the_client_does_not(monkeypatch: pytest.M
     drips.set()
 
 
+def test_servers_that_swallow_calls_leave_the_others_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited_s: list[float] = []
+
+    def is_swallowed(*_: object, timeout: float, **__: object) -> socket.socket:
+        waited_s.append(timeout)
+        raise TimeoutError
+
+    monkeypatch.setattr(utils, "create_tcp_connection", is_swallowed)
+    connection = ZooKeeperConnection(hosts="127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", timeout_s=0.6)
+    with pytest.raises(ClusterUnreachable), connection.session():
+        pass
+    assert sum(waited_s[:3]) < connection.timeout_s
+
+
 @pytest.mark.parametrize("connects", ["in time", "once it was given up"])
 def test_a_session_whose_answer_drips_leaves_no_thread(connects: str, monkeypatch: pytest.MonkeyPatch) -> None:
     connect, was_given_up = utils.create_tcp_connection, Event()
