@@ -8,6 +8,7 @@ import requests
 import urllib3
 
 from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.time_limit import HandshakeFailed
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 LISTED_S: Final = 40
@@ -41,10 +42,11 @@ def no_answer(
         what = f"TLS file {gone[0]} does not exist any more: put it back, or wait until it has been renewed"
         return NoAnswer(f"{address}: {what}", unsent=True)
     if isinstance(error, requests.exceptions.SSLError):
-        advice = "check the https port, the CA file and the host name"
+        problem = str(cause).split("] ", 1)[-1].split(" (_ssl", 1)[0]
+        advice = "check the https port, the CA file, the host name, and the client certificate if the server wants one"
         # Any other TLS error may also interrupt a call that has already been sent.
-        untrusted = "CERTIFICATE_VERIFY_FAILED" in str(cause)
-        return NoAnswer(f"{address}: TLS failed ({_tls_problem(cause)}): {advice}", unsent=untrusted)
+        is_unsent = isinstance(cause, HandshakeFailed)
+        return NoAnswer(f"{address}: TLS failed ({problem}): {advice}", unsent=is_unsent)
     if isinstance(error, requests.ConnectTimeout):
         todo = _OF_LISTED if is_listed else "check host, port and firewall"
         what = f"no connection within {connection.connect_timeout_s:g} s: {todo}"
@@ -64,8 +66,3 @@ def no_answer(
         return NoAnswer(f"{address}: {what}", unsent=False)
     what = "connection closed before the response was complete: check that this is an http(s) port"
     return NoAnswer(f"{address}: {what}", unsent=False)
-
-
-def _tls_problem(cause: object) -> str:
-    message = str(cause)
-    return message.split("] ", 1)[1].split(" (_ssl", 1)[0] if "] " in message else type(cause).__name__

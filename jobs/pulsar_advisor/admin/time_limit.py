@@ -16,6 +16,7 @@ from typing import Any
 from requests.adapters import DEFAULT_CA_BUNDLE_PATH, HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import ConnectTimeoutError, SSLError
 from urllib3.response import HTTPResponse
 from urllib3.util.ssl_ import create_urllib3_context
 
@@ -106,6 +107,10 @@ def _has_certificates() -> bool:
     return bool(paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())))
 
 
+class HandshakeFailed(SSLError):
+    """TLS was never established, so nothing was sent."""
+
+
 class _SecureConnection(_Connection, HTTPSConnection):
     """The same over TLS. It trusts the system's certificates unless others are named, or it has none: `requests` has
     its own in place of them, without the authority that an organisation has added to its machines.
@@ -115,7 +120,12 @@ class _SecureConnection(_Connection, HTTPSConnection):
         if self.ssl_context is None and self.ca_certs == DEFAULT_CA_BUNDLE_PATH and _has_certificates():
             self.ssl_context, self.ca_certs = create_urllib3_context(), None
             self.ssl_context.load_default_certs()
-        super().connect()
+        try:
+            super().connect()
+        except TimeoutError as error:  # the library takes it for that of an answer
+            raise ConnectTimeoutError(self, "no TLS in time") from error
+        except (OSError, SSLError) as error:
+            raise HandshakeFailed(error) from error
 
 
 class _Pool(HTTPConnectionPool):

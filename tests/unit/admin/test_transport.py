@@ -650,6 +650,24 @@ def test_a_write_is_not_sent_again_when_tls_breaks_after_it(certificates: Certif
     assert len(received) == 1
 
 
+@pytest.mark.parametrize(("silence_s", "message"), [(30, r"no connection within 0\.2 s"), (0, "TLS failed")])
+def test_a_write_whose_tls_was_never_established_goes_to_the_next_url(
+    broker: HTTPServer, silence_s: float, message: str
+) -> None:
+    release = threading.Event()
+    broker.expect_request(PATH, method="PUT").respond_with_data(status=204)
+    with raw_server(lambda _connection: release.wait(silence_s)) as address:
+        secure = address.replace("http:", "https:")
+        with AdminTransport(connection(secure, url(broker), connect_timeout_s=0.2), writes=True) as transport:
+            assert transport.request("PUT", PATH).status == 204
+        with (
+            AdminTransport(connection(secure, connect_timeout_s=0.2), writes=True) as transport,
+            pytest.raises(NoAnswer, match=f"^{secure}: {message}"),
+        ):
+            transport.request("PUT", PATH)
+        release.set()
+
+
 def test_a_private_authority_is_trusted_when_given(certificates: Certificates) -> None:
     with (
         tls_broker(certificates) as broker,
