@@ -23,7 +23,7 @@ from pulsar_advisor.admin.body import TooLarge, read_body
 from pulsar_advisor.admin.http_session import HttpSession
 from pulsar_advisor.admin.secret import Given, Secret, UserPath, secret_source, secret_text
 from pulsar_advisor.admin.web_address import WebAddress
-from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, UsageError
 
 T = TypeVar("T")
 
@@ -33,6 +33,8 @@ RENEW_AFTER_RATIO: Final = 0.9
 """Share of a token's lifetime after which it is replaced, so that none expires in transit."""
 LIFETIME_UNTOLD_S: Final = 60.0
 """How long a token is used if the issuer doesn't say when it expires."""
+RENEW_AGAIN_S: Final = 30.0
+"""How long a token that couldn't be renewed is used before the issuer is asked again, unless it expires first."""
 
 LARGEST_ANSWER_BYTES: Final = 1 << 20
 """Decompressed; a token is a few kilobytes long."""
@@ -108,17 +110,27 @@ class AccessToken:
         self._clock = clock
         self._lock = threading.Lock()
         self._token = ""
-        self._renew_at_s = float("-inf")
+        self._renew_at_s = self._expires_at_s = float("-inf")
 
     def authorization(self) -> str:
         """The Authorization header's value. Raises `UsageError` for an unusable key, `NoToken`."""
         with self._lock:
             if self._clock() >= self._renew_at_s:
-                asked_at_s = self._clock()
-                token = self._fetch()
-                lifetime_s = LIFETIME_UNTOLD_S if token.expires_in is None else token.expires_in
-                self._token, self._renew_at_s = token.access_token, asked_at_s + RENEW_AFTER_RATIO * lifetime_s
+                self._renew()
             return f"Bearer {self._token}"
+
+    def _renew(self) -> None:
+        asked_at_s = self._clock()
+        try:
+            token = self._fetch()
+        except AdvisorError:
+            if self._clock() >= self._expires_at_s:
+                raise
+            self._renew_at_s = min(self._expires_at_s, self._clock() + RENEW_AGAIN_S)
+            return
+        lifetime_s = LIFETIME_UNTOLD_S if token.expires_in is None else token.expires_in
+        self._renew_at_s = asked_at_s + RENEW_AFTER_RATIO * lifetime_s
+        self._token, self._expires_at_s = token.access_token, asked_at_s + lifetime_s
 
     def _fetch(self) -> _Token:
         issuer = self._credentials.issuer_url

@@ -116,6 +116,21 @@ def test_a_token_is_renewed_before_it_expires(
     assert seen == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
 
 
+def test_a_token_that_can_not_be_renewed_yet_is_used_until_it_expires(issuer: Issuer, key_file: Path) -> None:
+    clock = Clock()
+    token = AccessToken(ClientCredentials(issuer_url=issuer.url, key_file=key_file), "us/1", clock)
+    token.authorization()
+    issuer.fails("/token", {"error": "temporarily_unavailable"}, 400)
+    asked = []
+    for clock.now_s in (3300.0, 3301.0, 3599.0):
+        assert token.authorization() == "Bearer token-1"
+        asked.append(len(issuer.server.log))
+    assert asked[0] == asked[1] < asked[2]
+    clock.now_s = 3600.0
+    with pytest.raises(NoToken):
+        token.authorization()
+
+
 def test_many_threads_ask_for_one_token(issuer: Issuer, key_file: Path) -> None:
     token = AccessToken(ClientCredentials(issuer_url=issuer.url, key_file=key_file), "us/1")
     with ThreadPoolExecutor(8) as pool:
