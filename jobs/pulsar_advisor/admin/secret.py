@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, StringConstraints
 
@@ -29,11 +29,26 @@ UserPath = Annotated[Path, AfterValidator(expanded)]
 """A file, as people write it."""
 
 
+_ENCRYPTED: Final = (b"-----BEGIN ENCRYPTED", b"Proc-Type: 4,ENCRYPTED")
+"""How the two forms of a key in PEM say that they are."""
+
+
 def require_tls_files(*files: Path | None) -> None:
-    """Raises `UsageError` naming the first of these files that doesn't exist; None is a file that isn't configured."""
+    """Raises `UsageError` naming the first of these files that can't be used; None is a file that isn't configured.
+
+    For the passphrase of a key OpenSSL would ask on the terminal, while its connection waits.
+    """
     for file in files:
-        if file is not None and not file.exists():
+        if file is None:
+            continue
+        if not file.exists():
             raise UsageError(f"TLS file {file} does not exist")
+        try:
+            content = file.read_bytes() if file.is_file() else b""
+        except OSError as error:
+            raise UsageError(f"can't read TLS file {file}: {error.strerror or error}") from error
+        if any(mark in content for mark in _ENCRYPTED):
+            raise UsageError(f"TLS file {file} is encrypted: give the key without a passphrase, readable by you alone")
 
 
 def secret_at(reference: str) -> str:

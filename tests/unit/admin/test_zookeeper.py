@@ -167,6 +167,17 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ZooKeeperConnection(hosts="zk1:2181", digest_user="us", digest_password_file=tmp_path / "none").client()
 
 
+@pytest.mark.parametrize(
+    "begin", ["-----BEGIN ENCRYPTED PRIVATE KEY", "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED"]
+)
+def test_a_key_whose_passphrase_would_be_asked_for_is_refused(tmp_path: Path, begin: str) -> None:
+    key = tmp_path / "key.pem"
+    key.write_text(begin)
+    files = {"tls_cert_file": key, "tls_key_file": key}
+    with pytest.raises(UsageError, match=r"key\.pem is encrypted: give the key without a passphrase"):
+        ZooKeeperConnection(hosts="zk1:2281", tls=True, **files).client()
+
+
 def test_an_unreachable_server_is_reported_in_one_line() -> None:
     connection = ZooKeeperConnection(hosts="127.0.0.1:1", timeout_s=0.2)
     with (
