@@ -140,29 +140,29 @@ def _perform(run: OngoingRun, step: Step) -> Waits[None]:
     check_interruption(run)
     records = run.held.steps()
     boundaries = run.expected_boundaries(step)
-    found, topics = run.look(step)
-    if step.action == "unload" and not topics and reported_late(run.ledger, run.plan, step):
+    found = run.look(step)
+    if step.action == "unload" and found.topics == 0 and reported_late(run.ledger, run.plan, step):
         deadline_s = run.clock.monotonic_s() + STATISTICS_S
-        while not topics and run.clock.monotonic_s() < deadline_s:
+        while found.topics == 0 and run.clock.monotonic_s() < deadline_s:
             yield LATE_POLL_S
             if run.failures:
                 return
             check_interruption(run)
             run.count_unload(step, records[step.id].attempts + 1)
-            found, topics = run.look(step)
+            found = run.look(step)
     if _changes(run, step, boundaries, found):  # one answer may be wrong, and a bundle on its way has no owner
         yield LOOK_AGAIN_S
         if run.failures:
             return
         check_interruption(run)
-        found, topics = run.look(step)
+        found = run.look(step)
     if changed := _changes(run, step, boundaries, found):
         drifted(run, step, records[step.id], "; ".join(changed))
         return run.count_no_unload(step, records[step.id].attempts + 1)
     check_guard(run)
     if step.action == "split":
         return (yield from split(run, step, boundaries))
-    return (yield from unload(run, step, records[step.id], boundaries, _topic_to_look_up(topics)))
+    return (yield from unload(run, step, records[step.id], boundaries, _topic_to_look_up(found.topic_names)))
 
 
 def _changes(run: OngoingRun, step: Step, boundaries: tuple[str, ...], found: Found) -> Sequence[str]:

@@ -29,15 +29,15 @@ def look(
     moved: Mapping[str, str | None],
     open_calls: tuple[OpenCall, ...],
     arriving: Collection[str] = (),
-) -> tuple[Found, tuple[str, ...]]:
-    """The current facts about a step, and its bundle's topics (loaded topics for an unload, all for a split).
+) -> Found:
+    """The current facts about a step.
 
     `moved`: bundles by full name, and the broker on which each counts, whatever the brokers show. `open_calls`: see
     `Found`. `arriving`: the namespaces of bundles on their way to the step's destination, which count there, too.
     """
     active, boundaries = cluster.active_brokers(), cluster.boundaries(step.namespace)
     if not boundaries:
-        return Found(active_brokers=active, boundaries=(), owner=None, topics=0), ()
+        return Found(active_brokers=active, boundaries=(), owner=None, topics=0)
     brokers = [broker for broker in (step.source, step.destination) if broker]
     owner = find_owner(cluster, step.namespace, step.bundle, brokers)
     if step.action == "split":
@@ -45,18 +45,18 @@ def look(
     else:
         topics = cluster.loaded_topics(owner, step.namespace, step.bundle) if owner else ()
     peers = cluster.anti_affinity_peers(step.namespace) if step.destination else frozenset()
-    found = Found(
+    return Found(
         active_brokers=active,
         boundaries=boundaries,
         owner=owner,
         topics=len(topics),
+        topic_names=topics,
         isolation_policies=cluster.isolation_policies() if step.destination else (),
         peers_at_source=_count_at(cluster, step.source, peers, moved),
         peers_at_destination=_count_at(cluster, step.destination, peers, moved, arriving),
         destination_usage_ratio=cluster.usage_ratio(step.destination) if step.destination in active else None,
         open_calls=open_calls,
     )
-    return found, topics
 
 
 def foresee(
@@ -68,7 +68,7 @@ def foresee(
     open_calls: tuple[OpenCall, ...],
 ) -> Found:
     """As `look`, for a step that is sent later, once its bundle's owner has reported the topics."""
-    found, _ = look(cluster, step, moved, open_calls)
+    found = look(cluster, step, moved, open_calls)
     name = step.bundle_name
     found = replace(found, owner=moved.get(name, found.owner))
     is_late = name in moved or (step.action == "unload" and reported_late(ledger, plan, step))

@@ -70,7 +70,7 @@ class OngoingRun(Attempt):
     failures: list[Exception] = field(default_factory=list)
     """Why the run must end; once there is a reason, only the steps in flight go on."""
 
-    def look(self, step: Step) -> tuple[Found, tuple[str, ...]]:
+    def look(self, step: Step) -> Found:
         """The facts about a step; bundles in flight count as arrived, and where they were, as they may not arrive."""
         records = self.held.steps()
         in_flight = [other for other in self.plan.executable_steps if records[other.id].state == "sent"]

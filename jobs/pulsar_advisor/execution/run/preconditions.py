@@ -53,6 +53,8 @@ class Found:
     owner: str | None
     topics: int
     """Loaded topics for an unload, all topics for a split."""
+    topic_names: tuple[str, ...] = ()
+    """Theirs, as far as they are reported."""
     isolation_policies: tuple[IsolationPolicy, ...] = ()
     peers_at_source: int = 0
     """Other namespaces of the same anti-affinity group with bundles on the source (next: on the destination)."""

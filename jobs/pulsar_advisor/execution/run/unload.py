@@ -60,7 +60,7 @@ def unload(
             run.count_unload(step, before + attempt, pause_s)  # so that others in flight leave it this room
             yield from wait(run, pause_s)
             check_interruption(run)
-            found, _ = run.look(step)
+            found = run.look(step)
             if _arrived(found.owner, step):
                 return (yield from _confirm_unload(run, step, found.owner))
             # A broker that has just taken over the bundle reports its topics only after the next statistics pass.
