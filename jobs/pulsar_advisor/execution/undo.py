@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain, pairwise
 from statistics import fmean, pstdev
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -19,7 +19,16 @@ from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.ledger.unfinished import ended_runs
 from pulsar_advisor.execution.run.observe import find_owner, foresee
 from pulsar_advisor.execution.run.open_calls import open_calls
-from pulsar_advisor.execution.run.preconditions import Found, OpenCall, differences, foreign, malformed, no_destination
+from pulsar_advisor.execution.run.preconditions import (
+    Found,
+    OpenCall,
+    UsageChange,
+    differences,
+    foreign,
+    malformed,
+    no_destination,
+    usage_changes,
+)
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
@@ -107,20 +116,18 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
     at_ms = ledger.now_ms()
     attempted = [step for step in plan.executable_steps if step.id in records]
     confirmed = [step for step in attempted if _is_confirmed(records, step)]
-    changes = _changes(plan)
-    moves: dict[str, list[Step]] = {}
+    changes = usage_changes(plan)
+    moves: dict[str, list[Step]] = {}  # by bundle, in the order of the last ones: to undo these undoes all
     for step in confirmed:
         if step.action == "unload":
-            moves.setdefault(step.bundle_name, []).append(step)
+            moves[step.bundle_name] = [*moves.pop(step.bundle_name, ()), step]
     still_open = open_calls(ledger, plan.identity.cluster_name)
     back: dict[str, list[Step]] = {}
     back_on: dict[str, str | None] = {}
-    for step in reversed(confirmed):
-        bundle = step.bundle_name
-        if step.action == "unload" and step == moves[bundle][-1]:  # this also undoes earlier moves of the same bundle
-            origin = moves[bundle][0].source
-            back[bundle] = list(_moves_back(plan, step, origin, ledger, cluster, back_on, still_open))
-            back_on |= {move.bundle_name: move.destination for move in back[bundle] if move.executable}
+    for bundle, of_bundle in reversed(moves.items()):
+        origin = of_bundle[0].source
+        back[bundle] = list(_moves_back(plan, of_bundle[-1], origin, ledger, cluster, back_on, still_open))
+        back_on |= {move.bundle_name: move.destination for move in back[bundle] if move.executable}
     there = [bundle for bundle, parts in back.items() if all(part.source == part.destination for part in parts)]
     still_done = {step.id for step in confirmed} - {step.id for bundle in there for step in moves[bundle]}
     before = forecast_with(plan, still_done)
@@ -207,26 +214,19 @@ def _moves_back(
     for number, part in enumerate(parts, start=1):
         whole = part == step.bundle
         at = find_owner(cluster, step.namespace, part, filter(None, (step.destination, step.source)))
-        move = step.model_copy(
-            update={
-                "id": f"undo-{step.id}" if whole else f"undo-{step.id}-{number}",
-                "after": (),
-                "bundle": part,
-                "source": at or "",
-                "destination": origin,
-                "reason": f"undoes {step.id}",
-                # A bundle's previous owner is known, whatever the reason for its move.
-                "confidence": "high",
-                "doubts": (),
-                "failed_checks": (),
-                "expect": Expectation(
-                    owner=at or "",
-                    boundaries=boundaries,
-                    topics=step.expect.topics,
-                    msg_rate_per_s=step.expect.msg_rate_per_s if whole else None,
-                    throughput_bytes_per_s=step.expect.throughput_bytes_per_s if whole else None,
-                ),
-            }
+        move = _undoing(
+            step,
+            id=f"undo-{step.id}" if whole else f"undo-{step.id}-{number}",
+            bundle=part,
+            source=at or "",
+            destination=origin,
+            expect=Expectation(
+                owner=at or "",
+                boundaries=boundaries,
+                topics=step.expect.topics,
+                msg_rate_per_s=step.expect.msg_rate_per_s if whole else None,
+                throughput_bytes_per_s=step.expect.throughput_bytes_per_s if whole else None,
+            ),
         )
         alone = plan.model_copy(update={"steps": (move,)})
         found = foresee(cluster, ledger, alone, move, back_on, still_open)
@@ -249,25 +249,20 @@ def _obstacle(alone: Plan, move: Step, brought_to: str | None, found: Found) -> 
 
 
 def _impossible(step: Step, why: str) -> Step:
-    return step.model_copy(
-        update={
-            "id": f"undo-{step.id}",
-            "after": (),
-            "reason": f"undoes {step.id}",
-            "executable": False,
-            "not_executable_because": why,
-            "confidence": "high",
-            "doubts": (),
-            "failed_checks": (),
-        }
-    )
+    return _undoing(step, executable=False, not_executable_because=why)
+
+
+def _undoing(step: Step, **values: object) -> Step:
+    """The step that undoes another, with these values. Its bundle's owner before is known, whatever moved it then."""
+    own = {"id": f"undo-{step.id}", "after": (), "reason": f"undoes {step.id}"}
+    return step.model_copy(update={**own, "confidence": "high", "doubts": (), "failed_checks": (), **values})
 
 
 def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
     """The plan's forecast if only these steps (by id) are done: each adds what it adds in the plan."""
     if (planned := _planned(plan, done)) is not None:
         return planned
-    brokers, changes = dict(plan.predicted.before.brokers), _changes(plan)
+    brokers, changes = dict(plan.predicted.before.brokers), usage_changes(plan)
     for broker, reached in _usages_with(plan, changes, done, brokers).items():
         if any(change.step in done for change in changes.get(broker, ())):
             brokers[broker] = brokers[broker].model_copy(update=_usage(reached))
@@ -284,40 +279,25 @@ def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
     )
 
 
-class _Change(NamedTuple):
-    """A change of a broker's usage that the plan predicts."""
-
-    step: str
-    before: float | None
-    afterwards: float | None
-
-
-def _changes(plan: Plan) -> Mapping[str, Sequence[_Change]]:
-    """The changes of each broker by the plan's steps, in their order."""
-    found: defaultdict[str, list[_Change]] = defaultdict(list)
-    planned = {broker: row.usage_ratio for broker, row in plan.predicted.before.brokers.items()}
-    for step in plan.executable_steps:
-        for broker, afterwards in step.predicted.brokers.items():
-            found[broker].append(_Change(step.id, planned.get(broker), afterwards))
-            planned[broker] = afterwards
-    return found
-
-
 def _usages_with(
-    plan: Plan, changes: Mapping[str, Sequence[_Change]], done: Collection[str], brokers: Iterable[str]
+    plan: Plan, changes: Mapping[str, Sequence[UsageChange]], done: Collection[str], brokers: Iterable[str]
 ) -> dict[str, float | None]:
     """As `forecast_with`, but only the usage of these brokers, if the plan forecasts theirs."""
     planned = _planned(plan, done)
     rows = (planned or plan.predicted.before).brokers
     usages = {broker: rows[broker].usage_ratio for broker in brokers if broker in rows}
-    if planned is None:
-        for broker in usages:
-            for change in changes.get(broker, ()):
-                usage = usages[broker]
-                if change.step in done:
-                    known = usage is not None and change.before is not None and change.afterwards is not None
-                    usages[broker] = usage + change.afterwards - change.before if known else None  # type: ignore[operator]
-    return usages
+    if planned is not None:
+        return usages
+    return {broker: _reached(usage, changes.get(broker, ()), done) for broker, usage in usages.items()}
+
+
+def _reached(usage: float | None, changes: Iterable[UsageChange], done: Collection[str]) -> float | None:
+    for change in changes:
+        if change.step in done:
+            if usage is None or change.before is None or change.afterwards is None:
+                return None
+            usage = usage + change.afterwards - change.before
+    return usage
 
 
 def _planned(plan: Plan, done: Collection[str]) -> Forecast | None:

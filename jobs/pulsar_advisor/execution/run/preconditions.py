@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from pulsar_advisor.execution.cluster.cluster_port import Split, Unload
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
@@ -336,9 +337,10 @@ def overload(
     """
     if step.destination is None or fresh_usage_ratio is None:
         return
-    added = _added_usage(plan, step.destination)
+    changes = usage_changes(plan).get(step.destination, ())
+    added = {change.step: change.added for change in changes if change.added is not None}
     before = plan.predicted.before.brokers.get(step.destination)
-    if added is None or before is None or before.usage_ratio is None:
+    if len(added) < len(changes) or before is None or before.usage_ratio is None:
         return
     counted_on = before.usage_ratio + sum(usage for name, usage in added.items() if name in moved and name != step.id)
     by_then = fresh_usage_ratio + sum(added.get(name, 0.0) for name in foreseen)
@@ -350,18 +352,29 @@ def overload(
         )
 
 
-def _added_usage(plan: Plan, broker: str) -> Mapping[str, float] | None:
-    """What each step that touches a broker adds to its usage, by the plan; None if a figure is not finite."""
-    before = plan.predicted.before.brokers.get(broker)
-    usage = before.usage_ratio if before else None
-    added = {}
+class UsageChange(NamedTuple):
+    """A change of a broker's usage (ratio) that a plan predicts; None where a figure is not finite."""
+
+    step: str
+    """Its id."""
+    before: float | None
+    afterwards: float | None
+
+    @property
+    def added(self) -> float | None:
+        """What the step adds."""
+        return None if self.before is None or self.afterwards is None else self.afterwards - self.before
+
+
+def usage_changes(plan: Plan) -> Mapping[str, Sequence[UsageChange]]:
+    """The changes of each broker by the plan's steps, in their order."""
+    found: defaultdict[str, list[UsageChange]] = defaultdict(list)
+    usage = {broker: row.usage_ratio for broker, row in plan.predicted.before.brokers.items()}
     for step in plan.executable_steps:
-        if broker in step.predicted.brokers:
-            afterwards = step.predicted.brokers[broker]
-            if usage is None or afterwards is None:
-                return None
-            added[step.id], usage = afterwards - usage, afterwards
-    return added
+        for broker, afterwards in step.predicted.brokers.items():
+            found[broker].append(UsageChange(step.id, usage.get(broker), afterwards))
+            usage[broker] = afterwards
+    return found
 
 
 class _Unreadable(ValueError):
