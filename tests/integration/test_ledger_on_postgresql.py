@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -35,6 +35,7 @@ from pulsar_advisor.execution.ledger.upgrading import revisions
 from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.plans.sealed import digest_of, dump_plan
+from pulsar_advisor.storage import store_clock
 from unit.execution.actors import ALICE, approved, run, started
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, split_step, unload_step
 
@@ -145,6 +146,29 @@ def test_no_transaction_needs_or_leaves_anything_in_its_session_as_a_pooler_give
         with ledger.reading() as session:
             assert [session.scalar(prepared) for _ in range(7)] == [0] * 7
     assert set(limits_left) == {("0", "0")}
+
+
+@pytest.fixture
+def taken() -> Iterator[list[int]]:
+    """How many connections are in use, after each change."""
+    found = [0]
+    counts = {"checkout": lambda *_: found.append(found[-1] + 1), "checkin": lambda *_: found.append(found[-1] - 1)}
+    for name, count in counts.items():
+        event.listen(Pool, name, count)
+    yield found
+    for name, count in counts.items():
+        event.remove(Pool, name, count)
+
+
+@pytest.mark.parametrize("work", [lambda ledger: propose(ledger, PLAN, ALICE), Ledger.latest_ms], ids=["write", "read"])
+def test_one_connection_is_in_use_at_a_time_as_a_second_might_wait_for_the_first(
+    postgresql_url: str, monkeypatch: pytest.MonkeyPatch, taken: list[int], work: Callable[[Ledger], object]
+) -> None:
+    monkeypatch.setattr(store_clock, "ASK_EVERY_S", 600.0)
+    monkeypatch.setattr(store_clock, "_ASKED_WITHIN_S", 600.0)
+    with closing(open_ledger(postgresql_url)) as ledger:
+        work(ledger)
+    assert max(taken) == 1
 
 
 def test_many_can_open_a_new_ledger_at_once(postgresql_url: str) -> None:

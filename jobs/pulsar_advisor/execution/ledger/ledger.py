@@ -96,6 +96,7 @@ class Ledger:
         Raises `StorageError` if another release has migrated the ledger since it was opened: rows without that
         release's columns would break the chain for good.
         """
+        self.now_ms()  # asked within, the server would have to answer on a second connection, which a pool may lack
         with self._transaction() as session:
             if self._engine.dialect.name == "postgresql":
                 session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITE_LOCK})
@@ -144,10 +145,10 @@ class Ledger:
 
     def latest_ms(self) -> int:
         """The current time, or the latest of the last events' times if the clock was set back since."""
-        newest = select(Event.at_ms).order_by(Event.id.desc()).limit(_NEWEST).subquery()
+        newest, now_ms = select(Event.at_ms).order_by(Event.id.desc()).limit(_NEWEST).subquery(), self.now_ms()
         with self.reading() as session:
             # To SQLite, text and bytes are greater than any number.
-            return max(self.now_ms(), session.scalar(select(func.max(cast(newest.c.at_ms, BigInteger)))) or 0)
+            return max(now_ms, session.scalar(select(func.max(cast(newest.c.at_ms, BigInteger)))) or 0)
 
     def events(
         self, digest: str, run: int | None = None, before: int | None = None, count: int | None = None

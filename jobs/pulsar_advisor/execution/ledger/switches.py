@@ -77,8 +77,10 @@ def may_still_act(ledger: Ledger, switch: SwitchedOff) -> bool:
     went_on = select(Event.id).where(
         Event.run_id == switch.run, Event.id > switch.event, Event.kind.in_((_SWITCHED_OFF, STEP_SENT))
     )
+    if ledger.now_ms() - switch.at_ms >= MAY_ACT_MS:
+        return False
     with ledger.reading() as session:
-        return ledger.now_ms() - switch.at_ms < MAY_ACT_MS and session.scalars(went_on.limit(1)).first() is None
+        return session.scalars(went_on.limit(1)).first() is None
 
 
 def settled_at_ms(ledger: Ledger, cluster_name: str) -> int:
