@@ -77,8 +77,12 @@ class HeldRun:
         """Renew the lease, unless that was done recently. Raises `LeaseLost`."""
         # A clock that was set back must not stop renewals.
         if abs(self._ledger.now_ms() - self._renewed_at_ms) >= _RENEW_MS:
-            with self.writing():
-                pass
+            self.require()
+
+    def require(self) -> None:
+        """Renew the lease now. Raises `LeaseLost`."""
+        with self.writing():
+            pass
 
     def is_overtaken(self) -> bool:
         """Whether another process has taken over the run."""

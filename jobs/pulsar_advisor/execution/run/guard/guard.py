@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.switches import SwitchedOff, may_still_act, record_switching_off, switched_off
 from pulsar_advisor.execution.run.guard.left_off import look_later, open_call, wait_until_settled
@@ -93,11 +94,14 @@ class Guard:
             return
         record_switching_off(self.run, setting, before, OFF, effective)
         self.settled.add(setting)  # nothing is sent yet
-        with self.run.writing():  # raises if the run was aborted or taken over, as its switches may be given back then
-            pass
+        self.run.require()  # once the run was aborted or taken over, its switches may be given back
         self.settled.remove(setting)
-        # One without an answer may still act, after all is restored.
-        reply, now = set_override(cluster, setting, before, OFF, clock, lambda last: not last.leaves_open)
+
+        def may_repeat(last: Reply) -> bool:
+            self.run.require()
+            return not last.leaves_open  # one without an answer may still act, after all is restored
+
+        reply, now = set_override(cluster, setting, before, OFF, clock, may_repeat)
         if not reply.leaves_open or now == OFF:
             self.settled.add(setting)
         if now != OFF:

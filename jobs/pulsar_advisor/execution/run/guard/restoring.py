@@ -133,6 +133,8 @@ def _restore_once(
     if now != ours and decided_by is None and (why := why_elsewhere(switch, cluster)):
         return say(f"ATTENTION: {setting} is {in_words(now)}, and {why}")
     if now == ours:
+        if not is_ours():
+            return None  # a run has switched it off again while it was looked at
         reply, now = set_override(cluster, setting, ours, before, clock, lambda _last: is_ours())
         if now == ours:
             return say(

@@ -215,6 +215,38 @@ def test_a_run_that_is_aborted_just_before_it_switches_a_setting_off_leaves_it_o
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
+def test_a_switch_is_not_repeated_once_the_run_was_aborted_and_its_settings_given_back(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    def busy_and_then_suspended() -> Reply:
+        abort(ledger, plan, BOB)
+        cluster.time.pass_s(120)
+        restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
+        return BUSY
+
+    cluster.mistaken_once("send", busy_and_then_suspended)
+    with pytest.raises(Refused, match="was aborted or taken over"):
+        run(plan, ledger, cluster, guard=True)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
+def test_what_a_run_has_switched_off_again_while_it_was_looked_at_stays_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    left_off(ledger, cluster, plan)
+    shown = cluster.override
+
+    def a_run_begins(setting: str) -> str | None:
+        cluster.override = shown  # type: ignore[method-assign]
+        run_of_plan, approval = runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0]
+        guard.record_switching_off(take_over(ledger, run_of_plan, approval), SHEDDING, None, OFF, {})
+        return shown(setting)
+
+    cluster.override = a_run_begins  # type: ignore[method-assign]
+    restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
+    assert cluster.overrides == BOTH_OFF
+
+
 @pytest.mark.parametrize("reached", [{"name": "staging"}, {"brokers": {"10.9.9.1:8080", "10.9.9.2:8080"}}])
 def test_another_cluster_reached_by_mistake_is_left_alone_and_the_warning_stays(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, reached: dict[str, object]
