@@ -170,6 +170,9 @@ class FakeCluster:
     def unloading_timeout_s(self) -> float:
         return 60.0
 
+    def reports_within_s(self) -> float:
+        return 75.0
+
     def active_brokers(self) -> frozenset[str]:
         self._now()
         return frozenset(self.brokers)

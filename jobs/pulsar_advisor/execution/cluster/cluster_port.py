@@ -122,6 +122,9 @@ class ClusterPort(Protocol):
     def unloading_timeout_s(self) -> float:
         """How long a broker may work on one call: the greatest `namespaceBundleUnloadingTimeoutMs` of all brokers."""
 
+    def reports_within_s(self) -> float:
+        """How long a new owner may report no topics of a bundle: until its next statistics pass."""
+
     def active_brokers(self) -> frozenset[str]:
         """Ids (`host:port`) of the currently registered brokers."""
 

@@ -37,7 +37,8 @@ from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.text.plain_text import plain
 
-_UNLOADING_TIMEOUT_KEY: Final = "namespaceBundleUnloadingTimeoutMs"
+_STATISTICS_PASS_S: Final = 15
+"""How long a broker's statistics pass may be late, and take."""
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 """A number in a setting, no longer than a Java long: Python refuses to parse thousands of digits."""
 
@@ -138,11 +139,25 @@ class AdminCluster:
 
     def unloading_timeout_s(self) -> float:
         """The greatest `namespaceBundleUnloadingTimeoutMs` of the active brokers (dynamic, so it may be overridden)."""
+        return self._greatest("namespaceBundleUnloadingTimeoutMs") / 1000
+
+    def reports_within_s(self) -> float:
+        """How long a new owner may report no topics of a bundle: until its next statistics pass.
+
+        By the greatest `statsUpdateFrequencyInSecs` of the active brokers, which none changes without a restart.
+        """
+        return self._statistics_s
+
+    @cached_property
+    def _statistics_s(self) -> float:
+        return self._greatest("statsUpdateFrequencyInSecs") + _STATISTICS_PASS_S
+
+    def _greatest(self, key: str) -> int:
+        """The greatest value of a number in the settings of the active brokers, dynamic ones included."""
         configurations = [self._read.dynamic_configuration()]
         configurations += [self._read.runtime_configuration(self._met(broker)) for broker in self.active_brokers()]
-        given = [configuration.get(_UNLOADING_TIMEOUT_KEY, "") for configuration in configurations]
-        default = int(setting_value(_UNLOADING_TIMEOUT_KEY))
-        return max((int(value) for value in given if _NUMBER.fullmatch(value)), default=default) / 1000
+        given = [configuration.get(key, "") for configuration in configurations]
+        return max((int(value) for value in given if _NUMBER.fullmatch(value)), default=int(setting_value(key)))
 
     def active_brokers(self) -> frozenset[str]:
         """Ids of the currently registered brokers. Raises `ClusterUnreachable` for none."""

@@ -15,7 +15,6 @@ from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S, ClusterP
 from pulsar_advisor.execution.run.options import Interruption
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.text.some_of import some_of
-from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
 POLL_S: Final = 5.0
 
@@ -49,7 +48,7 @@ def left_on(cluster: ClusterPort, brokers: Iterable[str], clock: Clock, interrup
         owned = {name for name in owned if not is_pulsars_own(name.rpartition("/")[0])}
         if not owned <= seen:
             seen |= owned
-            deadline_s = clock.monotonic_s() + STATISTICS_S
+            deadline_s = clock.monotonic_s() + cluster.reports_within_s()
         if used := owned & {name for broker in brokers for name in cluster.reported_bundles(broker)}:
             return Left(used=tuple(sorted(used)))
         parts = [name.rpartition("/") for name in sorted(owned)]

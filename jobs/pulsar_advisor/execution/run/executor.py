@@ -28,7 +28,6 @@ from pulsar_advisor.execution.run.unload import hold_again, settle_unload, unloa
 from pulsar_advisor.execution.run.waiting import HOLD_CUT_SHORT, check_interruption, hold_left_s, parks, wait
 from pulsar_advisor.model.plans.plan import Step
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
 LATE_POLL_S: Final = 3.0
 OTHERS_COUNT_FOR_MS: Final = 600_000
@@ -141,8 +140,8 @@ def _perform(run: OngoingRun, step: Step) -> Waits[None]:
     records = run.held.steps()
     boundaries = run.expected_boundaries(step)
     found = run.look(step)
-    if step.action == "unload" and found.topics == 0 and reported_late(run.ledger, run.plan, step):
-        deadline_s = run.clock.monotonic_s() + STATISTICS_S
+    if step.action == "unload" and found.topics == 0 and reported_late(run.cluster, run.ledger, run.plan, step):
+        deadline_s = run.clock.monotonic_s() + run.cluster.reports_within_s()
         while found.topics == 0 and run.clock.monotonic_s() < deadline_s:
             yield LATE_POLL_S
             if run.failures:

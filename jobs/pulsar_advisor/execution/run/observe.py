@@ -10,7 +10,6 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms
 from pulsar_advisor.execution.run.preconditions import Found, OpenCall
 from pulsar_advisor.model.plans.plan import Plan, Step
-from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
 
 def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterable[str]) -> str | None:
@@ -71,13 +70,13 @@ def foresee(
     found = look(cluster, step, moved, open_calls)
     name = step.bundle_name
     found = replace(found, owner=moved.get(name, found.owner))
-    is_late = name in moved or (step.action == "unload" and reported_late(ledger, plan, step))
+    is_late = name in moved or (step.action == "unload" and reported_late(cluster, ledger, plan, step))
     return replace(found, topics=max(found.topics, step.expect.topics)) if is_late else found
 
 
-def reported_late(ledger: Ledger, plan: Plan, step: Step) -> bool:
+def reported_late(cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step) -> bool:
     """Whether we moved or split bundles of the namespace too recently for their owner to report topics."""
-    late_ms, now_ms = STATISTICS_S * 1000, ledger.now_ms()
+    late_ms, now_ms = int(cluster.reports_within_s() * 1000), ledger.now_ms()
     touched_at_ms = last_confirmed_at_ms(ledger, plan.identity.cluster_name, step.namespace, now_ms - late_ms)
     return abs(now_ms - touched_at_ms) < late_ms
 

@@ -264,6 +264,18 @@ def test_how_long_an_unload_may_take_is_the_brokers_own_setting(
         assert AdminCluster(transport).unloading_timeout_s() == expected_s
 
 
+@pytest.mark.parametrize(("runtime", "expected_s"), [({}, 75.0), ({"statsUpdateFrequencyInSecs": "240"}, 255.0)])
+def test_a_new_owner_reports_topics_with_its_next_statistics_pass(
+    httpserver: HTTPServer, runtime: dict[str, str], expected_s: float
+) -> None:
+    brokers = "/admin/v2/brokers"
+    httpserver.expect_request(f"{brokers}/live").respond_with_json([broker_id(httpserver)])
+    httpserver.expect_request(f"{brokers}/configuration/runtime").respond_with_json({"clusterName": "live", **runtime})
+    httpserver.expect_request(f"{brokers}/configuration/values").respond_with_json({})
+    with AdminTransport(AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),))) as transport:
+        assert AdminCluster(transport).reports_within_s() == expected_s
+
+
 def test_a_refusal_of_the_broker_comes_back_as_its_reason(httpserver: HTTPServer, cluster: AdminCluster) -> None:
     httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}/{RANGE}/unload").respond_with_json(
         {"reason": "Not allowed unload namespace bundle to inactive destination broker"}, status=409

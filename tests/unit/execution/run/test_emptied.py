@@ -38,6 +38,12 @@ def test_a_bundle_that_came_within_the_last_statistics_pass_is_waited_for(emptie
     assert look(emptied) == Left(used=(BASKET,))
 
 
+def test_brokers_that_update_statistics_more_rarely_are_waited_for_longer(emptied: FakeCluster) -> None:
+    emptied.statistics_lag_s = 240.0
+    emptied.reports_within_s = lambda: 255.0  # type: ignore[method-assign]
+    assert look(emptied) == Left(used=(BASKET,))
+
+
 def test_one_that_no_client_uses_is_none_after_a_statistics_pass(emptied: FakeCluster) -> None:
     emptied.statistics_lag_s = 10_000.0
     began_ms = emptied.time.ms
