@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from pulsar_advisor.model.bounds import VALID_FOR_S
+from pulsar_advisor.model.cluster.bundle_range import contains, parse_range
 from pulsar_advisor.model.cluster.cluster_state import (
     ClusterState,
     Floats,
@@ -39,6 +40,8 @@ class Disturbance:
     """The unload that closes the most topics; empty without one."""
     largest_step_topics: int
     largest_step_clients: int
+    non_persistent_topics: int = 0
+    """Those of `topics` whose messages no bookie keeps."""
     is_first_turn: bool = False
     """Whether it is that of a roll's first turn: the later ones are planned when they come."""
 
@@ -68,6 +71,12 @@ class Disturbance:
                 f"at a time, and {count(self.clients, 'client')} {reconnect}; at most "
                 f"{count(self.largest_step_topics, 'topic')} and {count(self.largest_step_clients, 'client')} at once "
                 f"({self.largest_step})."
+            )
+        if self.non_persistent_topics:
+            are = "is" if self.non_persistent_topics == 1 else "are"
+            yield (
+                f"{self.non_persistent_topics:,} of these topics {are} non-persistent: messages sent until the clients "
+                "are back are lost."
             )
 
 
@@ -106,7 +115,20 @@ def disturbance_of(state: ClusterState, plan: Plan | None, takes_s: TakesS | Non
         largest_step="" if largest is None else largest.id,
         largest_step_topics=0 if largest is None else largest.expect.topics,
         largest_step_clients=0 if largest is None else clients[largest.id],
+        non_persistent_topics=_non_persistent(state, unloads),
         is_first_turn=plan.shedder == ROLL,
+    )
+
+
+def _non_persistent(state: ClusterState, unloads: Iterable[Step]) -> int:
+    """How many loaded non-persistent topics the bundles of these steps have, children of splits included."""
+    topics, names = state.topics, state.namespaces.names
+    ranges = defaultdict[str, list[tuple[int, int]]](list)
+    for step in unloads:
+        ranges[step.namespace].append(parse_range(step.bundle))
+    return sum(
+        any(contains(*bounds, int(topics.hash[row])) for bounds in ranges[names[topics.namespace[row]]])
+        for row in np.flatnonzero(topics.loaded & topics.is_non_persistent).tolist()
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pulsar_advisor.model.bounds import VALID_FOR_S
@@ -38,6 +39,20 @@ def test_duration_and_impact_are_said() -> None:
     duration, impact = (plain(sentence) for sentence in advised()[1].sentences)
     assert duration.startswith("Applying takes at least ")
     assert " close, one bundle at a time, and " in impact
+
+
+def test_messages_to_non_persistent_topics_are_said_to_be_lost() -> None:
+    inputs = skewed_inputs()
+    plan, state = inputs.plans[0], inputs.state
+    unload = next(step for step in plan.steps if step.executable and step.action == "unload")
+    held = np.flatnonzero([state.bundle_name(row) == unload.bundle_name for row in state.topics.bundle.tolist()])
+    names = state.topics.names.copy()
+    names[held[:2]] = ["non-persistent://t/n/a", "non-persistent://t/n/b"]
+    found = disturbance_of(replace(state, topics=replace(state.topics, names=names)), plan, takes_s)
+    assert found is not None
+    assert found.sentences[-1] == (
+        "2 of these topics are non-persistent: messages sent until the clients are back are lost."
+    )
 
 
 def test_of_a_roll_only_the_first_turn_is_estimated() -> None:
