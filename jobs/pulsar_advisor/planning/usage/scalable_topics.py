@@ -14,6 +14,7 @@ from pulsar_advisor.splitting.auto_scale_policy_evaluator import splits_by_itsel
 from pulsar_advisor.splitting.even_cut import load_shares
 
 SCALABLE_SINCE: Final = (5, 0)
+_FITS: Final = "would be within it"
 _DOMINANT_SHARE: Final = 0.5
 """The share of a bundle's load from which on it is hot because of one topic."""
 
@@ -42,8 +43,8 @@ def cure(state: ClusterState, settings: LoadBalancerSettings, topic: int, parts:
     segments = state.topics.segments
     found = np.flatnonzero(segments.row == topic)
     if not len(found):
-        partitions = _in_parts(parts, "partitions")
-        return f"{partitions}{_migration(str(state.topics.names[topic]), settings)}"
+        name = str(state.topics.names[topic])
+        return f"{_in_partitions(name, parts)}{_migration(name, settings)}"
     segment = int(found[0])
     if not segments.is_active[segment]:
         return "nothing is written to it any more, so this ends once it has been read"
@@ -52,19 +53,33 @@ def cure(state: ClusterState, settings: LoadBalancerSettings, topic: int, parts:
         return f"the controller of {name} is about to split it by itself: take a new snapshot once it has"
     own = shlex.quote(name.removeprefix("topic://"))  # a tenant chose it, and somebody will paste the command
     command = f"pulsar-admin scalable-topics split-segment {own} --segment-id {segments.id[segment]}"
-    return f"{_in_parts(parts, 'segments')}; `{command}` halves it, but consider its keys first"
+    in_parts = "no number of segments is enough" if parts is None else f"in {parts} segments, each part {_FITS}"
+    return f"{in_parts}; `{command}` halves it, but consider its keys first"
 
 
-def _in_parts(parts: int | None, what: str) -> str:
-    return f"no number of {what} is enough" if parts is None else f"in {parts} {what}, each part would be within it"
+def _in_partitions(topic: str, parts: int | None) -> str:
+    """How many partitions help: a multiple of those it has, over which its keys are spread anew, or a new topic's.
+
+    Pulsar gives an existing topic without partitions none. Source: `PersistentTopicsBase` (409, 4.0.8).
+    """
+    if parts is None:
+        return "no number of partitions is enough"
+    if _whole(topic) != topic:
+        return f"with {parts} times as many partitions, each {_FITS}, but consider its keys first"
+    return f"as a new topic of {parts} partitions, each {_FITS}: an existing one gets none"
+
+
+def _whole(topic: str) -> str:
+    """The partitioned topic of a partition; another topic itself."""
+    whole, _, number = topic.rpartition("-partition-")
+    return whole if whole and number.isdecimal() else topic
 
 
 def _migration(topic: str, settings: LoadBalancerSettings) -> str:
     """The way to segments, which a controller splits as load grows; only a persistent topic of 5.0 and later has it."""
     if settings.behaviour[:2] < SCALABLE_SINCE or not topic.startswith("persistent://"):
         return ""
-    whole = topic.removeprefix("persistent://").rpartition("-partition-")
-    own = shlex.quote(whole[0] if whole[0] and whole[2].isdecimal() else topic.removeprefix("persistent://"))
+    own = shlex.quote(_whole(topic).removeprefix("persistent://"))
     return (
         f"; if all its clients are of Pulsar 5, `pulsar-admin scalable-topics migrate {own}` makes it a topic that its "
         "broker splits as load grows, which can't be undone"

@@ -48,7 +48,7 @@ def test_a_topic_above_the_fair_share_is_named_with_the_partitions_that_help() -
     [hot] = found(serving([60, 5], [10], [15]))
     assert (hot.topic, hot.topics_of_bundle, hot.partitions) == ("persistent://t/n0-0/x", 1, 2)
     assert (hot.alone_ratio, hot.fair_ratio) == (pytest.approx(0.6), pytest.approx(0.33))
-    assert "no unload and no split gets the busiest broker below that; in 2 partitions" in hot.sentence
+    assert "no unload and no split gets the busiest broker below that; as a new topic of 2 partitions" in hot.sentence
     assert "holds no other loaded topic" in hot.sentence
 
 

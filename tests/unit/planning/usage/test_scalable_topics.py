@@ -15,6 +15,7 @@ from states import BrokerRow, BundleRow, cluster_state
 SETTINGS = resolve_settings("5.0.1").values
 SEGMENT, VIEWS = "segment://t/n/clicks/0000-ffff-3", "persistent://t/n/views-partition-1"
 WHOLE = "t/n/0x00000000_0xffffffff"
+OF_A_PARTITION = "with 3 times as many partitions, each would be within it, but consider its keys first"
 
 
 def sharing(clicks: float, views: float, segment: str = SEGMENT, partition: str = VIEWS) -> ClusterState:
@@ -77,11 +78,18 @@ def test_a_sealed_segment_needs_no_cure() -> None:
 def test_an_ordinary_topic_may_be_made_scalable_from_release_5_on() -> None:
     state = sharing(100.0, 9_000.0)
     said = cure(state, SETTINGS, row(state, VIEWS), 3)
-    assert said.startswith("in 3 partitions, each part would be within it; if all its clients are of Pulsar 5, ")
+    assert said.startswith(f"{OF_A_PARTITION}; if all its clients are of Pulsar 5, ")
     assert "`pulsar-admin scalable-topics migrate t/n/views`" in said
     assert "can't be undone" in said
     before = cure(state, resolve_settings("4.2.4").values, row(state, VIEWS), 3)
-    assert before == "in 3 partitions, each part would be within it"
+    assert before == OF_A_PARTITION
+
+
+def test_a_topic_without_partitions_has_to_be_made_anew() -> None:
+    state = sharing(100.0, 9_000.0, partition="persistent://t/n/views")
+    assert cure(state, resolve_settings("4.2.4").values, row(state, "persistent://t/n/views"), 3) == (
+        "as a new topic of 3 partitions, each would be within it: an existing one gets none"
+    )
 
 
 def test_simulations_say_that_controllers_are_left_out_and_where_that_matters() -> None:
