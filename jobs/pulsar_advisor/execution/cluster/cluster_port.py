@@ -153,7 +153,7 @@ class ClusterPort(Protocol):
         """The other namespaces of the namespace's anti-affinity group; empty without a group."""
 
     def usage_ratio(self, broker: str) -> float | None:
-        """Current weighted maximum usage (0..1) of a broker; None if the load manager does not report it."""
+        """Current weighted maximum usage (0..1) of a broker; None if it doesn't report any."""
 
     def migrating(self) -> str | None:
         """The phase of a metadata store migration in progress, or None."""

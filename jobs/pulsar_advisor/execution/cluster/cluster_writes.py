@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import msgspec
 import numpy as np
+from msgspec.structs import astuple
 
 from pulsar_advisor.admin.answer import ErrorAnswer
 from pulsar_advisor.admin.decoding import Document, UnreadableAnswer, decode, unreadable
@@ -69,6 +70,20 @@ class _LoadReport(_Resources, rename="camel"):
     """Milliseconds; since 3.0."""
 
 
+class _Percents(msgspec.Struct, rename=lambda resource: f"brk_lb_{resource}_usage"):
+    """Metrics of an Extensible broker, in the order of `model.cluster.cluster_state.RESOURCES`."""
+
+    cpu: float | None = None
+    memory: float | None = None
+    directMemory: float | None = None  # noqa: N815 (Pulsar's name)
+    bandwidth_in: float | None = None
+    bandwidth_out: float | None = None
+
+
+class _Metrics(msgspec.Struct):
+    metrics: _Percents = msgspec.field(default_factory=_Percents)
+
+
 class _Policies(msgspec.Struct):
     bundles: _Bundles | None = None
     deleted: bool = False
@@ -93,6 +108,7 @@ class _IsolationPolicy(msgspec.Struct):
 
 
 _LOAD_REPORT = msgspec.json.Decoder(_LoadReport)
+_METRICS = msgspec.json.Decoder(list[_Metrics])
 _NAMES = msgspec.json.Decoder(list[str])
 _POLICIES = msgspec.json.Decoder(_Policies)
 _ISOLATION = msgspec.json.Decoder(dict[str, _IsolationPolicy], strict=False)
@@ -261,11 +277,10 @@ class AdminCluster:
         return frozenset(members) - {namespace}
 
     def usage_ratio(self, broker: str) -> float | None:
-        """Weighted maximum usage of a broker from its load report, which the Extensible load manager lacks."""
-        if self.load_manager() == "extensible":
+        """Weighted maximum usage of a broker, from its load report or, under Extensible, its metrics."""
+        resources = self._percents(broker) if self.load_manager() == "extensible" else self._resources(broker)
+        if resources is None:
             return None
-        report = decode(self._read.load_report(self._met(broker)), _LOAD_REPORT)
-        resources = report if report.system_resource_usage is None else report.system_resource_usage
         columns = (
             resources.cpu,
             resources.memory,
@@ -277,6 +292,16 @@ class AdminCluster:
         limit = np.array([[column.limit for column in columns]])
         ratio = float(weighted_maximum(usage, limit, self._settings)[0])
         return ratio if math.isfinite(ratio) else None
+
+    def _resources(self, broker: str) -> _Resources:
+        report = decode(self._read.load_report(self._met(broker)), _LOAD_REPORT)
+        return report if report.system_resource_usage is None else report.system_resource_usage
+
+    def _percents(self, broker: str) -> _Resources | None:
+        """None before the broker's first sample."""
+        metrics = decode(self._read.broker_metrics(self._met(broker)), _METRICS)
+        used = next((one.metrics for one in metrics if one.metrics.cpu is not None), None)
+        return None if used is None else _Resources(*(_Resource(share or 0.0, 100.0) for share in astuple(used)))
 
     def leader(self) -> str | None:
         """Id of the leader; None while there is none."""

@@ -565,14 +565,26 @@ def test_the_value_in_a_brokers_memory_is_asked_of_each(httpserver: HTTPServer, 
     assert cluster.effective("loadBalancerSheddingEnabled") == {broker: ""}
 
 
-def test_extensible_brokers_say_neither_how_busy_they_are_nor_since_when_they_run(
-    httpserver: HTTPServer, cluster: AdminCluster
+@pytest.mark.parametrize(
+    ("metrics", "usage_ratio"),
+    [
+        ([], None),
+        ([{"metrics": {"brk_lb_bundles_split_total": 3}, "dimensions": {"metric": "bundlesSplit"}}], None),
+        ([{"metrics": {"brk_lb_cpu_usage": 37.5, "brk_lb_memory_usage": 90.0, "brk_lb_bandwidth_in_usage": 0}}], 0.375),
+    ],
+)
+def test_extensible_brokers_say_in_their_metrics_how_busy_they_are_and_nowhere_since_when_they_run(
+    httpserver: HTTPServer, cluster: AdminCluster, metrics: list[object], usage_ratio: float | None
 ) -> None:
     httpserver.clear()
     runtime = {"clusterName": "live", "loadManagerClassName": "x.extensions.ExtensibleLoadManagerImpl"}
     httpserver.expect_request("/admin/v2/brokers/configuration/runtime").respond_with_json(runtime)
     broker = broker_id(httpserver)
-    assert (cluster.usage_ratio(broker), cluster.started_at_ms(broker)) == (None, None)
+    httpserver.expect_request("/admin/v2/brokers/live").respond_with_json([broker])
+    httpserver.expect_request("/admin/v2/brokers/version").respond_with_data("4.0.8")
+    httpserver.expect_request("/admin/v2/brokers/configuration/values").respond_with_json({})
+    httpserver.expect_request("/admin/v2/broker-stats/metrics").respond_with_json(metrics)
+    assert (cluster.usage_ratio(broker), cluster.started_at_ms(broker)) == (usage_ratio, None)
 
 
 def test_a_reply_has_when_the_call_may_be_sent_again(httpserver: HTTPServer, cluster: AdminCluster) -> None:
