@@ -32,7 +32,7 @@ from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.secret import require_tls_files
 from pulsar_advisor.admin.time_limit import TimelyAdapter
 from pulsar_advisor.admin.web_address import WebAddress, broker_host
-from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused, UsageError
 from pulsar_advisor.model.release import running_release
 from pulsar_advisor.model.text.plain_text import plain
 
@@ -104,6 +104,7 @@ class AdminTransport:
             else AccessToken(connection.oauth2, USER_AGENT).authorization
         )
         """The Authorization header's value now; None without credentials."""
+        self._has_authorized = False
 
     def __enter__(self) -> Self:
         return self
@@ -245,7 +246,7 @@ class AdminTransport:
         silence_s = connection.read_timeout_s if method == "GET" else connection.write_timeout_s
         within_s = DOCUMENT_TIMEOUT_S if method == "GET" else silence_s  # nothing else goes on during a write
         headers = {} if method == "GET" else {"Content-Type": "application/json"}
-        authorization = self.authorization()
+        authorization = self._authorized()
         asked_at_s = time.time()
         try:
             with self._session.request(
@@ -275,6 +276,17 @@ class AdminTransport:
             given_s = silence_s if getattr(error, "response", None) is None else within_s
             is_listed = address.origin in map(self.web_address, self._brokers)
             raise no_answer(address.origin, error, connection, given_s, is_listed=is_listed) from error
+
+    def _authorized(self) -> str | None:
+        """The header's value. Credentials that can't be read any more may only be in the course of being replaced."""
+        try:
+            value = self.authorization()
+        except UsageError as error:
+            if not self._has_authorized:
+                raise
+            raise NoAnswer(str(error), unsent=True) from error
+        self._has_authorized = True
+        return value
 
     def _redirect_target(self, address: WebAddress, location: str) -> WebAddress:
         try:

@@ -424,6 +424,25 @@ def test_a_rotated_token_is_picked_up(broker: HTTPServer, tmp_path: Path) -> Non
     assert sent == ["Bearer one", "Bearer two"]
 
 
+def test_a_token_that_is_just_being_written_is_read_again(broker: HTTPServer, tmp_path: Path) -> None:
+    broker.expect_request(PATH).respond_with_handler(lambda request: Response(request.headers["Authorization"]))
+    token = tmp_path / "token"
+    token.write_text("one")
+    texts = iter(["two", "", ""])
+
+    def write_while(_pause_s: float) -> None:
+        token.write_text(next(texts))
+
+    with AdminTransport(connection(url(broker), token_file=token), sleep=write_while) as transport:
+        sent = [transport.get(PATH).text]
+        token.write_text("")
+        sent.append(transport.get(PATH).text)
+        token.write_text("")
+        with pytest.raises(NoAnswer, match=f"^{token} holds no secret") as error:
+            transport.get(PATH)
+    assert (sent, error.value.unsent) == (["Bearer one", "Bearer two"], True)
+
+
 def test_a_token_comes_from_an_environment_variable(broker: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUR_TOKEN", "abc")
     broker.expect_request(PATH, headers={"Authorization": "Bearer abc"}).respond_with_json([])
