@@ -110,11 +110,15 @@ class AccessToken:
         self._clock = clock
         self._lock = threading.Lock()
         self._token = ""
-        self._renew_at_s = self._expires_at_s = float("-inf")
+        self._renew_at_s = self._expires_at_s = self._failed_at_s = float("-inf")
+        self._failure = AdvisorError()
 
     def authorization(self) -> str:
         """The Authorization header's value. Raises `UsageError` for an unusable key, `NoToken`."""
+        came_at_s = self._clock()
         with self._lock:
+            if self._failed_at_s >= came_at_s:  # another thread has asked in vain while this one waited
+                raise self._failure
             if self._clock() >= self._renew_at_s:
                 self._renew()
             return f"Bearer {self._token}"
@@ -123,8 +127,9 @@ class AccessToken:
         asked_at_s = self._clock()
         try:
             token = self._fetch()
-        except AdvisorError:
+        except AdvisorError as error:
             if self._clock() >= self._expires_at_s:
+                self._failure, self._failed_at_s = error, self._clock()
                 raise
             self._renew_at_s = min(self._expires_at_s, self._clock() + RENEW_AGAIN_S)
             return

@@ -12,6 +12,7 @@ from typing import Final
 from pulsar_advisor.admin.answer import ErrorAnswer
 from pulsar_advisor.admin.decoding import UnreadableAnswer
 from pulsar_advisor.admin.no_answer import NoAnswer
+from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.admin.read_client import Observer
 from pulsar_advisor.documents.manifest import NOT_AVAILABLE, Failure, Missing, Read
 from pulsar_advisor.model.errors import ClusterUnreachable
@@ -88,10 +89,12 @@ class Journal:
         """Note a missing or unreadable response of the block's reads in the journal, and go on with the capture.
 
         A namespace deleted in the meantime is not missing. A broker that gave no response at all is noted as silent, as
-        any further request to it would only cost a time-out.
+        any further request to it would only cost a time-out. Raises `NoToken`, as nothing can be read then.
         """
         try:
             yield
+        except NoToken:
+            raise
         except UnreadableAnswer as error:
             self.fail(surface, broker, error)
         except ErrorAnswer as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -136,6 +137,32 @@ def test_many_threads_ask_for_one_token(issuer: Issuer, key_file: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         seen = set(pool.map(lambda _: token.authorization(), range(32)))
     assert (seen, len(issuer.forms)) == ({"Bearer token-1"}, 1)
+
+
+def test_threads_that_wait_for_a_token_share_the_failure(issuer: Issuer, key_file: Path) -> None:
+    seen, all_wait = set[int](), threading.Event()
+
+    def now_s() -> float:
+        seen.add(threading.get_ident())
+        if len(seen) == 4:
+            all_wait.set()
+        return 0.0
+
+    def refuse(_request: Request) -> Response:
+        all_wait.wait(10)
+        return Response(status=401)
+
+    def failure(_: int) -> NoToken:
+        with pytest.raises(NoToken) as raised:
+            token.authorization()
+        return raised.value
+
+    issuer.server.clear()
+    issuer.server.expect_request(DISCOVERY).respond_with_handler(refuse)
+    token = AccessToken(ClientCredentials(issuer_url=issuer.url, key_file=key_file), "us/1", now_s)
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(failure, range(4)))) == 1
+    assert len(issuer.server.log) == 1
 
 
 def test_calls_carry_the_token(issuer: Issuer, key_file: Path) -> None:

@@ -20,6 +20,7 @@ from werkzeug import Request, Response
 
 from captures import Silence, capture, everything_in, lines_of, manifest_of
 from pulsar_advisor.admin.decoding import Document
+from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.capture.documents import unloads_of_leader
 from pulsar_advisor.capture.raw_files import read_lines
@@ -40,6 +41,7 @@ from unit.capture.fake_cluster import (
     load_report,
     with_zookeeper,
 )
+from web_server import HTTPServer
 
 
 def files_under(root: Root) -> list[Path]:
@@ -228,6 +230,29 @@ def test_a_cluster_that_falls_silent_midway_is_asked_once_and_no_more(cluster: F
     lost = {entry["namespace"] for entry in manifest["missing"] if entry["surface"] == "namespaces"}
     assert lost == set(namespaces)
     assert manifest["incomplete_brokers"] == [cluster.first.id, cluster.second.id]
+
+
+class StopIssuerAt(Silence):
+    """The OAuth2 issuer gives no more tokens once this step begins."""
+
+    def __init__(self, step: str, issuer: HTTPServer) -> None:
+        self.step, self.issuer = step, issuer
+
+    def begin(self, step: str, total: int) -> None:
+        if step == self.step:
+            self.issuer.clear()
+
+
+def test_a_capture_that_gets_no_more_tokens_ends(cluster: FakeCluster, root: Root, tmp_path: Path) -> None:
+    (tmp_path / "key.json").write_text(json.dumps({"client_id": "us", "client_secret": SECRET}))
+    with HTTPServer(host="127.0.0.1", port=0) as issuer:
+        endpoint = {"token_endpoint": issuer.url_for("/token")}
+        issuer.expect_request("/.well-known/openid-configuration").respond_with_json(endpoint)
+        issuer.expect_request("/token").respond_with_json({"access_token": "token", "expires_in": 0})
+        oauth2 = {"issuer_url": issuer.url_for(""), "key_file": tmp_path / "key.json"}
+        with pytest.raises(NoToken, match=r"^OAuth2 issuer"):
+            capture(cluster.options(oauth2=oauth2), root, StopIssuerAt("namespaces", issuer))
+    assert files_under(root) == []
 
 
 def test_a_namespace_deleted_while_we_read_is_not_missing(cluster: FakeCluster, root: Root) -> None:
