@@ -186,7 +186,7 @@ class AccessToken:
             ) as answer:
                 status, body = answer.status_code, read_body(answer, where, LARGEST_ANSWER_BYTES, TIMEOUT_S)
         except requests.exceptions.SSLError as error:
-            raise NoToken(f"{where}: TLS failed: check the host name and oauth2.tls_ca_file") from error
+            raise _TryAgain(f"{where}: TLS failed: check the host name and oauth2.tls_ca_file") from error
         except TooLarge as error:
             raise NoToken(str(error)) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:

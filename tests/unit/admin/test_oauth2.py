@@ -18,7 +18,7 @@ from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials, NoToken
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
-from web_server import HTTPServer, endless_heads
+from web_server import HTTPServer, endless_heads, raw_server
 
 DISCOVERY = "/realm/.well-known/openid-configuration"
 SECRET = "hunter2"
@@ -228,6 +228,15 @@ def test_an_issuer_that_is_down_is_named(key_file: Path) -> None:
     credentials = ClientCredentials(issuer_url="http://127.0.0.1:1", key_file=key_file)
     with pytest.raises(ClusterUnreachable, match=r"^OAuth2 issuer http://127\.0\.0\.1:1: no answer: check the URL"):
         AccessToken(credentials, "us/1").authorization()
+
+
+def test_an_issuer_that_breaks_off_a_handshake_is_asked_again(key_file: Path) -> None:
+    asked: list[bytes] = []
+    with raw_server(lambda connection: asked.append(connection.recv(1))) as address:
+        credentials = ClientCredentials(issuer_url=address.replace("http:", "https:"), key_file=key_file)
+        with pytest.raises(NoToken, match="TLS failed: check the host name"):
+            AccessToken(credentials, "us/1").authorization()
+    assert len(asked) == 3
 
 
 @pytest.mark.parametrize(
