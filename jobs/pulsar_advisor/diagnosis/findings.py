@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager
 from pulsar_advisor.diagnosis.examination import Examination, Lack
@@ -20,35 +20,32 @@ from pulsar_advisor.shedding.registry import SHEDDERS
 
 LARGEST_CLOCK_DIFFERENCE_S: Final = 5.0
 
-_SUPER_USER: Final = "a super-user"
-_TENANT_ADMIN: Final = "the tenants' administrator or a super-user"
-_CLIENT: Final = "a client of the namespaces, their tenants' administrator or a super-user"
-
-
-class _Surface(NamedTuple):
-    role: str
-    """Who may read it. Stock Pulsar has no read-only role."""
-    gives: str
-
-
-_SURFACES: Final[Mapping[str, _Surface]] = {
-    "brokers": _Surface(_SUPER_USER, "the cluster"),
-    "leader": _Surface(_SUPER_USER, "whose settings decide"),
-    "settings": _Surface(_SUPER_USER, "the balancer's own strategies and limits"),
-    "owned_bundles": _Surface(_SUPER_USER, "who owns what"),
-    "load_reports": _Surface(_SUPER_USER, "usage and bundles' rates"),
-    "broker_metrics": _Surface(_SUPER_USER, "usage"),
-    "topic_stats": _Surface(_SUPER_USER, "loaded topics and their rates"),
-    "isolation_policies": _Surface(_SUPER_USER, "which brokers may own what"),
-    "failure_domains": _Surface(_SUPER_USER, "how anti-affinity groups are spread"),
-    "tenants": _Surface(_SUPER_USER, "the namespaces"),
-    "namespaces": _Surface(_TENANT_ADMIN, "bundles' boundaries and policies"),
-    "topic_names": _Surface(_CLIENT, "topics to split by, loaded or not"),
-    "partitioned_topics": _Surface(_CLIENT, "partitions that were never loaded"),
-    "segments": _Surface(_CLIENT, "the segments of scalable topics"),
-    "metadata_store": _Surface(_SUPER_USER, "whether the metadata store is being migrated"),
+_SURFACES: Final[Mapping[str, str]] = {
+    "brokers": "the cluster",
+    "leader": "whose settings decide",
+    "settings": "the balancer's own strategies and limits",
+    "owned_bundles": "who owns what",
+    "load_reports": "usage and bundles' rates",
+    "broker_metrics": "usage",
+    "topic_stats": "loaded topics and their rates",
+    "isolation_policies": "which brokers may own what",
+    "failure_domains": "how anti-affinity groups are spread",
+    "tenants": "the namespaces",
+    "namespaces": "bundles' boundaries and policies",
+    "topic_names": "topics to split by, loaded or not",
+    "partitioned_topics": "partitions that were never loaded",
+    "segments": "the segments of scalable topics",
+    "metadata_store": "whether the metadata store is being migrated",
 }
-"""Surfaces by their names in a snapshot."""
+"""Surfaces by their names in a snapshot, and what each gives."""
+_CLIENT: Final = "a client of the namespaces, their tenants' administrator or a super-user"
+_ROLES: Final[Mapping[str, str]] = {
+    "namespaces": "the tenants' administrator or a super-user",
+    "topic_names": _CLIENT,
+    "partitioned_topics": _CLIENT,
+    "segments": _CLIENT,
+}
+"""Who may read a surface; the others, only a super-user. Stock Pulsar has no read-only role."""
 _REQUIRED_OF_CLUSTER: Final = frozenset({"settings", "brokers", "leader", "tenants", "namespaces"})
 """Surfaces without which a capture produces no snapshot that passes validation, or none at all."""
 _SWITCHES: Final[Mapping[str, str]] = {
@@ -141,12 +138,11 @@ def _cluster(found: Examination) -> Iterator[Row]:
 
 
 def _surfaces(found: Examination) -> Iterator[Row]:
-    for surface, (role, gives) in _SURFACES.items():
+    for surface in _SURFACES:
         if surface in found.lacks:
-            status: Status = "problem" if surface in _REQUIRED_OF_CLUSTER else "warning"
-            yield _lacking(surface, status, found.lacks[surface], role)
+            yield _lacking(surface, "problem" if surface in _REQUIRED_OF_CLUSTER else "warning", found.lacks[surface])
         elif surface in found.asked and surface not in ("settings", "brokers"):  # reported per broker
-            yield Row(f"surface.{surface}", "ok", f"{_words(surface)} can be read: {gives} (needs {role})")
+            yield _readable(surface)
     if "namespaces" not in found.asked | found.lacks.keys() and "tenants" not in found.lacks:
         yield Row(
             "surface.namespaces",
@@ -172,23 +168,25 @@ def _brokers(found: Examination) -> Iterator[Row]:
         ("broker_metrics", extensible),
         ("topic_stats", [broker for broker in answering if broker == found.topics_asked_of]),
     ):
-        role, gives = _SURFACES[surface]
         lacks = [found.answers[broker].lacks[surface] for broker in asked if surface in found.answers[broker].lacks]
         for lack in lacks:
-            yield _lacking(surface, "problem" if len(lacks) == len(asked) else "warning", lack, role)
+            yield _lacking(surface, "problem" if len(lacks) == len(asked) else "warning", lack)
         if len(lacks) < len(asked):
-            answered = f"{len(asked) - len(lacks)} of {count(len(asked), 'broker')} asked"
-            sentence = f"{_words(surface)} can be read at {answered}"
-            yield Row(f"surface.{surface}", "ok", f"{sentence}: {gives} (needs {role})")
+            yield _readable(surface, f" at {len(asked) - len(lacks)} of {count(len(asked), 'broker')} asked")
 
 
-def _words(surface: str) -> str:
-    return surface.replace("_", " ")
+def _readable(surface: str, where: str = "") -> Row:
+    sentence = f"{surface.replace('_', ' ')} can be read{where}: {_SURFACES[surface]} (needs {_role(surface)})"
+    return Row(f"surface.{surface}", "ok", sentence)
 
 
-def _lacking(surface: str, status: Status, lack: Lack, role: str) -> Row:
-    todo = f"use the credentials of {role}" if _forbids(lack) else "check the broker's log, then try again"
+def _lacking(surface: str, status: Status, lack: Lack) -> Row:
+    todo = f"use the credentials of {_role(surface)}" if _forbids(lack) else "check the broker's log, then try again"
     return Row(f"surface.{surface}", status, lack.reason, todo)
+
+
+def _role(surface: str) -> str:
+    return _ROLES.get(surface, "a super-user")
 
 
 def _forbids(lack: Lack) -> bool:
