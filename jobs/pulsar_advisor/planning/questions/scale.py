@@ -119,10 +119,8 @@ class _Load:
     """(n,)"""
     share: Floats
     """(t, 5): the share, weights applied, that one unit takes at a broker of the type."""
-    least: _End
-    """If the base is the least."""
-    likely: _End
-    greatest: _End
+    ends: tuple[_End, _End, _End]
+    """With the least, the likely and the greatest base."""
 
     def busiest(self, end: _End, numbers: Sequence[int]) -> float:
         """The usage (ratio) of the busiest broker with this many of each type, if the load were divided evenly."""
@@ -160,11 +158,6 @@ class _Load:
             return int(enough.argmax())
         return None if more == inf else len(enough) - 1 + int(more)
 
-    @property
-    def ends(self) -> tuple[_End, _End, _End]:
-        """With the least, the likely and the greatest base."""
-        return self.least, self.likely, self.greatest
-
 
 def scale(room: Room, target_ratio: float) -> Scale:
     """What a cluster's load needs at a target usage; `room` is as the snapshot found its brokers."""
@@ -174,17 +167,19 @@ def scale(room: Room, target_ratio: float) -> Scale:
     numbers = [int(number) for number in np.bincount(of_type)]
     titles = _titles(limits, [room.state.brokers.ids[row] for row in rows[first].tolist()])
     load = _load(room, rows, limits, of_type)
-    now = _size(load, numbers, titles, 0, 0)
-    sizes = [now]
-    for machine in range(len(numbers)):
-        changes = [change for change in (-2, -1, 1) if numbers[machine] + change >= 0 and sum(numbers) + change > 0]
-        sizes += [_size(load, numbers, titles, machine, change) for change in changes]
+    sizes = [
+        _size(load, numbers, titles, machine, change)
+        for machine in range(len(numbers))
+        for change in (-2, -1, 0, 1)
+        if numbers[machine] + change >= 0 and sum(numbers) + change > 0 and (change or machine == 0)
+    ]
+    now = next(size for size in sizes if not size.change)
     machines = tuple(
         Machine(
             title=titles[machine],
             brokers=numbers[machine],
             needed=load.needed(load.ends, machine, target_ratio),
-            needed_if_messages=load.needed([load.least], machine, target_ratio),
+            needed_if_messages=load.needed(load.ends[:1], machine, target_ratio),
         )
         for machine in range(len(numbers))
     )
@@ -208,7 +203,7 @@ def scale(room: Room, target_ratio: float) -> Scale:
         confidence="low" if doubtful or unknown else _confidence(room, rows, sizes, base_ratio),
         sentence=" ".join(filter(None, (sentence, unknown))),
         machines=machines,
-        sizes=tuple(sorted(sizes, key=lambda size: (titles.index(size.machine) if size.change else 0, size.change))),
+        sizes=tuple(sizes),
         base_ratio=base_ratio,
         largest_bundle=largest,
         largest_bundle_ratio=largest_ratio,
@@ -229,7 +224,7 @@ def _load(room: Room, rows: Rows, limits: Floats, of_type: Rows) -> _Load:
 
     base, share = room.base, ppm_per_unit(limits, room.settings) / PPM
     ends = end(base.least, np.median), end(base.likely, np.median), end(base.greatest, np.max)
-    return _Load(of_type, share, *ends)
+    return _Load(of_type, share, ends)
 
 
 def _titles(limits: Floats, brokers: Sequence[str]) -> list[str]:
