@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger, recorded
@@ -291,11 +291,13 @@ def open_rolls(ledger: Ledger, cluster: str) -> Sequence[str]:
 
     There may be several: one that is paused or given up keeps no other from beginning.
     """
-    ended = select(Event.digest).where(Event.kind == _ENDED)
-    begun = select(Event.digest).join(PlanSummary, PlanSummary.digest == Event.digest)
-    of_cluster = begun.where(PlanSummary.cluster == cluster, Event.kind == TURN_BEGUN, Event.digest.not_in(ended))
+    of_rolls = select(Event.digest).join(PlanSummary, PlanSummary.digest == Event.digest)
+    begun = of_rolls.where(
+        PlanSummary.cluster == cluster, PlanSummary.shedder == ROLL, Event.kind.in_((TURN_BEGUN, _ENDED))
+    )
+    still = begun.group_by(Event.digest).having(func.sum(case((Event.kind == _ENDED, 1), else_=0)) == 0)
     with ledger.reading() as session:
-        return session.scalars(of_cluster.group_by(Event.digest).order_by(func.min(Event.id).desc())).all()
+        return session.scalars(still.order_by(func.min(Event.id).desc())).all()
 
 
 def _detail(values: Mapping[str, str | int | None]) -> str:

@@ -13,6 +13,7 @@ from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.plans import recorded_plan
+from pulsar_advisor.execution.ledger.rolls import open_rolls
 from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms
 from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.model.errors import UsageError
@@ -76,8 +77,9 @@ def test_the_database_refuses_what_the_advisor_never_does(
         switched_off,
         lambda ledger: switched_off(ledger, "live"),
         lambda ledger: last_confirmed_at_ms(ledger, "live", "shop/orders", 1),
+        lambda ledger: open_rolls(ledger, "demo"),
     ],
-    ids=["a run's pause", "settings that runs switched off", "those of a cluster", "a namespace's last move"],
+    ids=["a run's pause", "settings that runs switched off", "those of a cluster", "a namespace's last move", "rolls"],
 )
 def test_what_is_asked_for_each_step_or_page_reads_neither_all_events_nor_all_steps(
     ledger: Ledger, query: Callable[[Ledger], object]
