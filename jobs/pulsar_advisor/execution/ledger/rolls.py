@@ -180,10 +180,16 @@ def has_gone_on(session: Session, roll: str, seen: RecordedRoll) -> bool:
     return (now.turns, now.restarted, now.ended) != (seen.turns, seen.restarted, seen.ended)
 
 
-def record_drained(ledger: Ledger, roll: str, broker: str) -> None:
-    """Record that the broker whose turn it is has nothing left that clients use."""
+def record_drained(ledger: Ledger, roll: str, broker: str, seen: RecordedRoll) -> bool:
+    """Record that the broker whose turn it is has nothing left that clients use, unless the roll isn't as `seen` then.
+
+    Returns whether it is recorded.
+    """
     with ledger.writing() as session:
-        ledger.add_event(session, roll, _DRAINED, _detail({"broker": broker}))
+        is_as_seen = _recorded(session, roll) == seen
+        if is_as_seen:
+            ledger.add_event(session, roll, _DRAINED, _detail({"broker": broker}))
+        return is_as_seen
 
 
 def record_announced(ledger: Ledger, roll: str, broker: str, person: Person) -> None:

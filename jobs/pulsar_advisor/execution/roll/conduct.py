@@ -174,7 +174,9 @@ def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
         roll.progress(f"clients use {some_of(left.used)} on {broker}: planning its turn again")
         return False
     _require_balancer_off(roll, seen)
-    record_drained(roll.ledger, roll.digest, broker)
+    if not record_drained(roll.ledger, roll.digest, broker, seen.recorded):
+        to_do = reader().go_on_with_roll.format(digest=short(roll.digest))
+        raise CarriedOnElsewhere(f"the roll was paused or carried on while {broker} was looked at: {to_do}")
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.rolls import give_up
+from pulsar_advisor.execution.roll import conduct
 from pulsar_advisor.execution.roll.conduct import Roll, go_on, mind_the_balancer
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.roll.steering import end, pause
@@ -233,6 +235,23 @@ def test_a_roll_paused_while_its_drained_broker_was_looked_at_restarts_no_broker
     lift_pause_of_plan(ledger, roll.digest, OLIVE)
     assert outcome(go_on(roll)) == "done"
     assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
+
+
+def test_a_roll_paused_after_its_drained_broker_was_looked_at_restarts_no_broker_in_use(
+    ledger: Ledger, roll: Roll, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = conduct._require_balancer_off
+
+    def suspended_after_it(*of: Any) -> None:
+        look(*of)
+        pause(ledger, roll.plan, OLIVE)
+        mind_the_balancer(roll)
+        lift_pause_of_plan(ledger, roll.digest, OLIVE)
+
+    monkeypatch.setattr(conduct, "_require_balancer_off", suspended_after_it)
+    with pytest.raises(Refused, match=f"paused or carried on while {B1} was looked at: `pulsar-advisor roll continue"):
+        go_on(roll)
+    assert (status_of(ledger, roll.plan).restart, is_off(cluster)) == (None, [False, False])
 
 
 def test_a_roll_is_given_up_before_its_balancer_is_back_so_that_a_new_approval_restarts_no_broker_in_use(
