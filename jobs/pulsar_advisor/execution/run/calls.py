@@ -12,8 +12,9 @@ from typing import Final, TypeVar
 
 from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
+from pulsar_advisor.execution.ledger.runs import LEASE_MS
 from pulsar_advisor.execution.run.health import check_approval
-from pulsar_advisor.execution.run.ongoing_run import OngoingRun, in_words
+from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop, in_words
 from pulsar_advisor.execution.run.waiting import check_interruption
 from pulsar_advisor.model.plans.plan import Step
 
@@ -43,6 +44,8 @@ def send(run: OngoingRun, step: Step, call: Unload | Split, topic: str | None) -
     run.held.sent(step.id, str(call.request), topic)
     run.progress(f"{step.id}: {call.request}")
     run.held.renew()  # raises if this process was suspended and another one has taken over
+    if (ago_ms := abs(run.ledger.now_ms() - run.looked_at_ms[step.id])) > LEASE_MS:  # suspended, and nobody took over
+        raise Stop(f"{step.id} was not sent: the cluster was looked at {ago_ms // 1000} s ago, and may have changed")
     sent_at_s = run.clock.monotonic_s()
     reply = reply_of(lambda: run.cluster.send(call))
     took_s = run.clock.monotonic_s() - sent_at_s

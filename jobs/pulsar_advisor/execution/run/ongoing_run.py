@@ -65,6 +65,8 @@ class OngoingRun(Attempt):
     """Keeps the cluster's own balancer off, if that was approved."""
     signs: Signs = field(default_factory=Signs)
     """What the current wave has shown so far."""
+    looked_at_ms: dict[str, int] = field(default_factory=dict)
+    """When the facts about each step were gathered, by the ledger's clock, which goes on while a machine sleeps."""
     unloaded: dict[tuple[str, int], tuple[float, int]] = field(default_factory=dict)
     """The time (monotonic seconds) and topics of each unload, by step and attempt: when it is due, or was last seen."""
     failures: list[Exception] = field(default_factory=list)
@@ -72,6 +74,7 @@ class OngoingRun(Attempt):
 
     def look(self, step: Step) -> Found:
         """The facts about a step; bundles in flight count as arrived, and where they were, as they may not arrive."""
+        self.looked_at_ms[step.id] = self.ledger.now_ms()
         records = self.held.steps()
         in_flight = [other for other in self.plan.executable_steps if records[other.id].state == "sent"]
         arriving = {other.namespace for other in in_flight if other.destination == step.destination}

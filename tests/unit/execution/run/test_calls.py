@@ -106,6 +106,21 @@ def test_no_call_is_recorded_once_its_approval_is_withdrawn(
     assert cluster.writes == []
 
 
+@pytest.mark.parametrize("step", [MOVE, CUT])
+def test_no_call_is_sent_on_facts_from_before_a_suspension(ledger: Ledger, cluster: FakeCluster, step: Step) -> None:
+    plan = approved(ledger, make_plan([step]))
+
+    def suspended(line: str) -> None:
+        if line.startswith(f"{step.id}: PUT"):
+            cluster.time.pass_s(600)
+
+    result = run(plan, ledger, cluster, progress=suspended)
+    assert (result.outcome, cluster.writes) == ("partial", [])
+    assert f"{step.id} was not sent: the cluster was looked at 600 s ago" in result.sentence
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert len(cluster.writes) == 1
+
+
 @pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("step", [MOVE, unload_step(destination=None), CUT])
 @pytest.mark.parametrize("status", [408, 502, 504])
