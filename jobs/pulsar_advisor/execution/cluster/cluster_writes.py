@@ -266,15 +266,18 @@ class AdminCluster:
         )
 
     def anti_affinity_peers(self, namespace: str) -> frozenset[str]:
-        """The other namespaces of the namespace's anti-affinity group."""
+        """The other namespaces of the namespace's anti-affinity group, of any tenant: Pulsar lists those of one at a
+        time, and spreads them all (`LoadManagerShared`)."""
         group = self._read.anti_affinity_group(namespace)
         if group is None:
             return frozenset()
         path = f"/admin/v2/namespaces/{escaped(self.cluster_name())}/antiAffinity/{quote(group, safe='')}"
-        answer = self._transport.get(path, params={"tenant": namespace.partition("/")[0]})
-        self._transport.require(answer, 200)
-        members: list[str] = decode(Document(answer.url, answer.body), _NAMES)
-        return frozenset(members) - {namespace}
+        found = set[str]()
+        for tenant in self._read.tenants():
+            answer = self._transport.require(self._transport.get(path, params={"tenant": tenant}), 200)
+            members: list[str] = decode(Document(answer.url, answer.body), _NAMES)
+            found.update(members)
+        return frozenset(found) - {namespace}
 
     def usage_ratio(self, broker: str) -> float | None:
         """Weighted maximum usage of a broker, from its load report or, under Extensible, its metrics."""

@@ -446,12 +446,16 @@ def test_an_answer_too_large_comes_back_as_no_status(httpserver: HTTPServer, clu
     assert "is larger than" in reply.text
 
 
-def test_the_other_namespaces_of_an_anti_affinity_group(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+def test_the_other_namespaces_of_an_anti_affinity_group_are_those_of_all_tenants(
+    httpserver: HTTPServer, cluster: AdminCluster
+) -> None:
     httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}/antiAffinity").respond_with_data("spread")
-    httpserver.expect_request(
-        "/admin/v2/namespaces/live/antiAffinity/spread", query_string={"tenant": "shop"}
-    ).respond_with_json([NAMESPACE, "shop/b"])
-    assert cluster.anti_affinity_peers(NAMESPACE) == {"shop/b"}
+    httpserver.expect_request("/admin/v2/tenants").respond_with_json(["logs", "shop"])
+    for tenant, members in (("shop", [NAMESPACE, "shop/b"]), ("logs", ["logs/c"])):
+        httpserver.expect_request(
+            "/admin/v2/namespaces/live/antiAffinity/spread", query_string={"tenant": tenant}
+        ).respond_with_json(members)
+    assert cluster.anti_affinity_peers(NAMESPACE) == {"shop/b", "logs/c"}
 
 
 def test_a_broker_the_cluster_does_not_know_owns_nothing(httpserver: HTTPServer, cluster: AdminCluster) -> None:
