@@ -296,7 +296,8 @@ class AdminTransport:
         self._require_known(target, f"not followed from {address.origin}", Misdirected)
         if address.scheme == "https" and target.scheme != "https":
             raise ClusterUnreachable(
-                f"{address.origin}: redirects to {target.origin}: not followed, credentials would be sent unencrypted"
+                f"{address.origin}: redirects to {target.origin}: not followed, credentials would be sent unencrypted: "
+                "give the brokers' own https addresses, as a load balancer that ends TLS hides it from them"
             )
         return target
 

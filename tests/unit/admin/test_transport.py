@@ -761,7 +761,9 @@ def test_credentials_never_go_from_https_to_http(certificates: Certificates, bro
         secure.expect_request(PATH).respond_with_response(redirect_to(broker))
         with (
             AdminTransport(connection(url(secure), tls_ca_file=certificates.authority)) as transport,
-            pytest.raises(ClusterUnreachable, match="credentials would be sent unencrypted"),
+            pytest.raises(
+                ClusterUnreachable, match="credentials would be sent unencrypted: give the brokers' own https"
+            ),
         ):
             transport.get(PATH)
     assert broker.log == []
