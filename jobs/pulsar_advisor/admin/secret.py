@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -51,6 +52,12 @@ def require_tls_files(*files: Path | None) -> None:
             raise UsageError(f"TLS file {file} is encrypted: give the key without a passphrase, readable by you alone")
 
 
+_GIVEN_ITSELF: Final = "a secret was given in place of the file or environment variable that holds it: name that"
+_SECRET: Final = re.compile(r"(token|data):|eyJ")
+"""How a secret begins that is given for its file: in two forms that Pulsar's clients take, or a JSON Web Token."""
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
 def secret_at(reference: str) -> str:
     """The secret in `env:NAME` (an environment variable) or `file:PATH`. Raises `UsageError`."""
     kind, _, place = reference.partition(":")
@@ -65,18 +72,26 @@ def secret_at(reference: str) -> str:
 
 
 def secret_text(value: SecretStr | None, file: Path | None, variable: str | None) -> str:
-    """The whole secret, without surrounding white space. Raises `UsageError` if it can't be read or is empty."""
+    """The whole secret, without surrounding white space.
+
+    Raises `UsageError` if it can't be read or is empty. The message doesn't name a file or variable that isn't there if
+    it looks like the secret itself.
+    """
     if value is not None:
         text = value.get_secret_value().strip()
     elif file is not None:
         try:
             text = file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
+            if _SECRET.match(str(file)):
+                raise UsageError(_GIVEN_ITSELF) from None
             reason = getattr(error, "strerror", None) or "not text"
             raise UsageError(f"can't read the secret in {file}: {reason}") from error
     else:
         text = os.environ.get(variable or "", "").strip()
     if not text:
+        if variable is not None and not _VARIABLE.fullmatch(variable):
+            raise UsageError(_GIVEN_ITSELF)
         raise UsageError(f"{secret_source(value, file, variable)} holds no secret: it is empty or not set")
     return text
 
