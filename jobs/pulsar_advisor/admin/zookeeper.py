@@ -119,7 +119,8 @@ class ZooKeeperConnection(BaseModel):
         return KazooClient(
             hosts=self.hosts,
             timeout=self.timeout_s,
-            handler=_Threads(self.timeout_s / (self.hosts.count(",") + 2)),  # whichever are dead, the last has a turn
+            # Whichever are dead, the last has its turn, also of a single name's three addresses.
+            handler=_Threads(self.timeout_s / (self.hosts.count(",") + 3)),
             read_only=True,
             logger=_silent,
             connection_retry=None,
