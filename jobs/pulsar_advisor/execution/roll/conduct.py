@@ -164,8 +164,7 @@ def _is_stuck(roll: Roll, before: Progress, result: ApplyResult) -> bool:
 
 def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
     """Whether the broker has no bundle left that clients use; if so, that is recorded."""
-    assert seen.turn is not None, "a turn that was begun"
-    broker = seen.turn.broker
+    broker = seen.begun.broker
     _settle_balancer(roll, seen)
     left = left_on(roll.cluster, [broker], roll.clock, roll.why_stop)
     if left.interrupted:
@@ -197,10 +196,9 @@ def _settle_balancer(roll: Roll, seen: Progress) -> None:
 
 def _require_balancer_off(roll: Roll, seen: Progress) -> None:
     """Raise `Refused` if the cluster's own balancer may fill the drained broker; then its turn is planned again."""
-    assert seen.turn is not None, "a turn that was begun"
     if (why := why_not_off(roll.cluster, roll.clock)) is not None:
         give_up(roll.ledger, roll.digest)
-        raise Refused(filling(seen.turn.broker, why, roll.digest))
+        raise Refused(filling(seen.begun.broker, why, roll.digest))
 
 
 @contextmanager
@@ -243,8 +241,8 @@ def _confirm(roll: Roll, seen: Progress, wait_s: float) -> None:
 
     Raises `NotBackYet` after `wait_s`, `Refused` if the roll ended.
     """
-    turn, person = seen.turn, seen.recorded.announced
-    assert turn is not None and person is not None, "as it was announced in its turn"
+    turn, person = seen.begun, seen.recorded.announced
+    assert person is not None, "as it was announced"
     began_s, said, drained = roll.clock.monotonic_s(), "", _drained(roll, seen)
     deadline_s = began_s + wait_s
     is_back = False
@@ -284,8 +282,7 @@ def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:
 
 def _drained(roll: Roll, seen: Progress) -> Drained:
     """What all plans of the turn did; there are several if the broker got new bundles while it was drained."""
-    assert seen.turn is not None, "a turn that was begun"
-    plans = {turn.plan for turn in seen.recorded.turns if turn.broker == seen.turn.broker}
+    plans = {turn.plan for turn in seen.recorded.turns if turn.broker == seen.begun.broker}
     destinations: dict[str, str] = {}
     since_s = float("inf")
     for run in (run for run in seen.runs if run.digest in plans):
@@ -295,13 +292,13 @@ def _drained(roll: Roll, seen: Progress) -> Drained:
                 destinations[step.bundle_name] = step.destination
         now_ms = roll.ledger.now_ms()
         since_s = min(since_s, (now_ms - (run.ended_at_ms or now_ms)) / 1000)
-    return Drained(seen.turn, destinations, since_s)
+    return Drained(seen.begun, destinations, since_s)
 
 
 def _resumed(roll: Roll, seen: Progress) -> ApplyResult:
     """Resume a turn's run. Raises `Refused` if its open call stays open, and its plan is too old to send it again."""
-    assert seen.turn is not None and seen.run is not None, "a turn that was begun"
-    roll.progress(f"resuming the turn of {seen.turn.broker}")
+    assert seen.run is not None, "as it can be resumed"
+    roll.progress(f"resuming the turn of {seen.begun.broker}")
     plan = recorded_plan(roll.ledger, seen.run.digest)
     approve_as_roll(roll.ledger, roll.plan, plan, roll.policy)
     result = _applied(roll, plan, seen, resume=True)

@@ -40,8 +40,10 @@ class Progress:
     """Oldest first."""
     steps: Mapping[int, Mapping[str, StepRecord]]
     """The steps of each run, by id."""
+    run: Run | None
+    """The newest run of the turn in progress."""
     state: TurnState | None
-    """State of the turn in progress; None between turns."""
+    """State of that turn; None between turns."""
 
     @property
     def turn(self) -> RollTurn | None:
@@ -49,9 +51,10 @@ class Progress:
         return self.recorded.turn
 
     @property
-    def run(self) -> Run | None:
-        """The newest run of its plan."""
-        return _run_of(self.turn, self.runs)
+    def begun(self) -> RollTurn:
+        """The same, where its state shows that there is one."""
+        assert self.turn is not None, "a turn that was begun"
+        return self.turn
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -75,14 +78,11 @@ class Progress:
     @property
     def moves_left(self) -> int:
         """The number of moves left, as the newest plan expects."""
-        turn = self.turn
-        if turn is None:
+        if self.turn is None:
             last = self.recorded.turns[-1] if self.recorded.turns else None
             return last.moves_in_all - last.moves if last else moves_in_all(self.roll)
-        done = 0
-        if (run := self.run) is not None:
-            done = sum(record.is_confirmed for record in self.steps[run.id].values())
-        return max(0, turn.moves_in_all - done)
+        of_turn = {} if self.run is None else self.steps[self.run.id]
+        return max(0, self.turn.moves_in_all - sum(record.is_confirmed for record in of_turn.values()))
 
 
 def moves_in_all(plan: Plan) -> int:
@@ -96,21 +96,18 @@ def progress_of(ledger: Ledger, roll: Plan) -> Progress:
     digest = digest_of(roll)
     recorded, runs = recorded_roll(ledger, digest), tuple(runs_of_roll(ledger, digest))
     steps = {run.id: steps_of_run(ledger, run.id) for run in runs}
-    return Progress(roll, recorded, runs, steps, _state(ledger, recorded, runs))
+    plan = None if recorded.turn is None else recorded.turn.plan
+    run = next((one for one in reversed(runs) if one.digest == plan), None)
+    return Progress(roll, recorded, runs, steps, run, _state(ledger, recorded, run))
 
 
-def _state(ledger: Ledger, recorded: RecordedRoll, runs: tuple[Run, ...]) -> TurnState | None:
-    if (turn := recorded.turn) is None:
+def _state(ledger: Ledger, recorded: RecordedRoll, run: Run | None) -> TurnState | None:
+    if recorded.turn is None:
         return None
     if recorded.is_drained:
         return "drained"
-    run = _run_of(turn, runs)
     if run is None or run.state in ("refused", "aborted") or recorded.is_turn_again:
         return "planned"
     if run.state == "done":
         return "moved"
     return "moving" if is_held(ledger, run) else "stopped"
-
-
-def _run_of(turn: RollTurn | None, runs: tuple[Run, ...]) -> Run | None:
-    return next((run for run in reversed(runs) if turn is not None and run.digest == turn.plan), None)
