@@ -102,7 +102,7 @@ def _applied(attempt: Attempt) -> EndOfRun:
     options = attempt.options
     # On another cluster these settings were never off, so they would count as restored. A roll has already checked
     # this.
-    may_restore = not options.dry_run and options.turns_before is None
+    may_restore = not options.dry_run and not options.is_turn
     is_left_off = may_restore and left_off(ledger, plan.identity.cluster_name)
     if is_left_off and foreign(plan, cluster.cluster_name(), cluster.active_brokers()) is None:
         restore_what_was_left(attempt, plan.identity.cluster_name)
@@ -204,7 +204,7 @@ def _ended(run: OngoingRun) -> EndOfRun:
     try:
         with held.kept(), guard.kept() if guard else nullcontext():
             carry_out(run)
-            if guard is not None and run.options.turns_before is not None:
+            if guard is not None and run.options.is_turn:
                 check_guard(run)  # also where nothing was sent since somebody switched the balancer on again
                 guard.is_handed_on = all(record.is_confirmed for record in held.steps().values())
     except LeaseLost:
@@ -223,11 +223,10 @@ def _ended(run: OngoingRun) -> EndOfRun:
     confirmed = sum(record.is_confirmed for record in records.values())
     noted = "".join(f"; {note}" for note in guard.notes) if guard else ""
     nothing_left = "" if confirmed == len(records) or is_left(records) else ", and none is left to send"
-    is_turn = run.options.turns_before is not None
-    to_do = f"; {cause.to_do}" if isinstance(cause, Stop) and cause.to_do and not is_turn else ""
+    to_do = f"; {cause.to_do}" if isinstance(cause, Stop) and cause.to_do and not run.options.is_turn else ""
     counted = f"{confirmed} of {len(records)} steps confirmed{nothing_left}{why}{to_do}{noted}"
     # A turn that was cut short has given the balancer back, even if that was after its last move: the roll stops.
-    if confirmed == len(records) and (cause is None or not is_turn):
+    if confirmed == len(records) and (cause is None or not run.options.is_turn):
         held.end("done", counted)
         return end_of_run("done", plan, held.id, counted, records)
     if all(record.attempts == 0 for record in records.values()):

@@ -66,6 +66,11 @@ class ApplyOptions:
     on_held: Callable[[Hold], None] = lambda _hold: None
     """Learns what the caller holds, before it does anything with the run."""
 
+    @property
+    def is_turn(self) -> bool:
+        """Whether the plan is a turn of a roll."""
+        return self.turns_before is not None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt(Work):

@@ -36,14 +36,14 @@ def reasons_to_refuse(attempt: Attempt, runs: Sequence[Run]) -> Iterator[str]:
         ended = recorded_roll(ledger, of).ended
         go_on = f": {reader().go_on_with_roll.format(digest=short(of))}"
         yield f"the plan is {what}" + (f", which is over, {ended}: {NEW_PLAN}" if ended else go_on)
-    if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
+    if not options.is_turn and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
         yield wait_for_roll(roll)
-    if not plan.executable_steps and options.turns_before is None:
+    if not plan.executable_steps and not options.is_turn:
         yield "the plan has no step that can be carried out"
     unfinished = unfinished_run(runs)
-    is_turn = options.turns_before is not None
+    steps = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
     turn_again = ""
-    if is_turn:
+    if options.is_turn:
         turn_again = reader().plan_turn_again.format(digest=short(roll_of_plan(ledger, digest) or digest))
     if digest in undone(ledger, plan.cluster):
         yield f"{digest} has been undone since: {turn_again or NEW_PLAN}"
@@ -51,10 +51,10 @@ def reasons_to_refuse(attempt: Attempt, runs: Sequence[Run]) -> Iterator[str]:
         yield f"a run of {digest} was aborted: {NEW_PLAN}"
     if unfinished and not (options.resume and _is_for_us(unfinished, options.last_held)):
         what = f"{unfinished.state}: {unfinished.sentence}" if unfinished.sentence else unfinished.state
-        can_go_on = unfinished.state == "active" or is_left(steps_of_run(ledger, unfinished.id))
+        can_go_on = unfinished.state == "active" or is_left(steps)
         to_do = (way_on(ledger, unfinished) if can_go_on else None) or NEW_PLAN
         yield f"run {unfinished.id} of {digest} is {what}: {to_do}, or {way_to_end(ledger, unfinished)}"
-    if unfinished and steps_of_run(ledger, unfinished.id).keys() != {step.id for step in plan.executable_steps}:
+    if unfinished and steps.keys() != {step.id for step in plan.executable_steps}:
         yield f"the ledger holds other steps for run {unfinished.id} than its plan has: {reader().audit}"
     if not unfinished and options.resume:
         yield f"no run of {digest} is active or stopped: there is nothing to resume"
@@ -62,12 +62,10 @@ def reasons_to_refuse(attempt: Attempt, runs: Sequence[Run]) -> Iterator[str]:
     if allowed.refusal:
         yield allowed.refusal
     # A turn's open call is looked at whatever the plan's age: no other call is sent then, see `check_approval`.
-    is_to_settle = is_turn and unfinished is not None and has_open_call(steps_of_run(ledger, unfinished.id))
+    is_to_settle = options.is_turn and has_open_call(steps)
     if not is_to_settle and (reason := stale(plan, allowed.throttle.max_age_s, clock.now_ms(), ledger.now_ms())):
-        yield f"{reason}; {turn_again}" if is_turn else reason
-    if unfinished and (
-        reason := from_the_future(unfinished, steps_of_run(ledger, unfinished.id).values(), ledger.now_ms())
-    ):
+        yield f"{reason}; {turn_again}" if options.is_turn else reason
+    if unfinished and (reason := from_the_future(unfinished, steps.values(), ledger.now_ms())):
         yield reason
     if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
         yield reason
@@ -106,4 +104,4 @@ def approved(attempt: Attempt) -> Allowed:
 
 def fits_options(plan: Plan, options: ApplyOptions) -> bool:
     """Whether a roll is applied turn by turn, and any other plan as a whole: a roll's plan is only its first turn."""
-    return (plan.shedder == ROLL) == (options.turns_before is not None)
+    return (plan.shedder == ROLL) == options.is_turn
