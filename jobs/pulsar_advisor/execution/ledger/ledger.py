@@ -33,6 +33,9 @@ _ADDED: Final = "events to be logged once they are committed"
 
 _WRITE_LOCK: Final = 7_074_216  # arbitrary, but the same for every advisor
 
+_READ_ONLY: Final = "25006"
+_LOCKED: Final = "55P03"
+"""PostgreSQL's `read_only_sql_transaction`, as of a standby, and `lock_not_available`."""
 _KEPT: Final = "what it has recorded is kept, and a run that ended because of this can be resumed"
 
 _NEWEST: Final = 1000
@@ -53,14 +56,25 @@ def named_errors(engine: Engine) -> Iterator[None]:
         ) from error
 
 
+def sqlstate(error: SQLAlchemyError) -> str | None:
+    """PostgreSQL's code of an error, whatever the driver calls it; None for an error that isn't the server's."""
+    cause = getattr(error, "orig", None)
+    return getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
+
+
 def _todo(error: SQLAlchemyError, cause: str, database: str) -> str:
     if type(error) is DatabaseError and database == "sqlite":  # what it raises for a file that is spoiled
         return ": put back a copy of it"
+    code = sqlstate(error)
+    if code == _READ_ONLY:
+        return f": name the server and the user that may write; {_KEPT}"
     if not isinstance(error, OperationalError):
         return ""
-    if "is locked" in cause:
+    if "is locked" in cause or code == _LOCKED:
         return f": another process keeps it locked, so try again, or end that one; {_KEPT}"
-    return f": check its server, or its disk's space and the permissions of the file and its folder; {_KEPT}"
+    if database == "sqlite":
+        return f": check its disk's space and the permissions of the file and its folder; {_KEPT}"
+    return f": check its server and its address; {_KEPT}"
 
 
 class Ledger:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 from upath import UPath
 
 from pulsar_advisor.execution.ledger.address import ledger_url, without_secrets
-from pulsar_advisor.execution.ledger.ledger import READS, VERSIONS, Ledger, named_errors
+from pulsar_advisor.execution.ledger.ledger import READS, VERSIONS, Ledger, named_errors, sqlstate
 from pulsar_advisor.execution.ledger.migrations import HEAD
 from pulsar_advisor.execution.ledger.runs import LEASE_MS, may_work
 from pulsar_advisor.model.errors import StorageError, UsageError
@@ -102,7 +102,7 @@ def _bring_up_to_date(engine: Engine, now_ms: Callable[[], int]) -> None:
                 with engine.begin() as connection:
                     _upgrade(connection, now_ms)
         except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) != _NOT_PERMITTED:
+            if sqlstate(error) != _NOT_PERMITTED:
                 raise
             raise StorageError(
                 f"ledger {without_secrets(engine.url)} must be migrated, which its user may not do: open it once as "

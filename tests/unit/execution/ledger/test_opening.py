@@ -14,7 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.exc import DatabaseError, InternalError, OperationalError
 
 from ledgers import by_revisions
 from pulsar_advisor.execution.consent.approval import propose
@@ -308,6 +308,27 @@ def test_a_server_that_fails_is_neither_a_spoiled_nor_a_locked_file(error: Datab
     ):
         raise error
     assert "copy" not in str(raised.value) and "another process" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "to_do"),
+    [
+        ("25006", InternalError, "name the server and the user that may write"),
+        ("55P03", OperationalError, "another process keeps it locked"),
+        ("53300", OperationalError, "check its server and its address"),
+    ],
+    ids=["a standby", "locked by others", "no connection left"],
+)
+@pytest.mark.parametrize("attribute", ["sqlstate", "pgcode"])
+def test_what_to_do_about_a_server_is_not_about_files(
+    code: str, error: type[DatabaseError], to_do: str, attribute: str
+) -> None:
+    cause = Exception("in the server's language")
+    setattr(cause, attribute, code)
+    named = named_errors(create_engine("postgresql+psycopg://pulsar@ledger.example/advisor"))
+    with pytest.raises(StorageError, match=f"language: {to_do}.* can be resumed") as raised, named:
+        raise error("UPDATE runs", None, cause)
+    assert "folder" not in str(raised.value)
 
 
 def test_a_ledger_that_may_only_be_read_names_its_folder_too(ledger: Ledger) -> None:
