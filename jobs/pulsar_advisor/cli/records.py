@@ -60,7 +60,7 @@ def runs(plan: PlanName | None = None, /, *, place: LedgerPlace = LedgerPlace(),
     With a plan, list all that happened to it, from its proposal on: approvals, runs, steps, verification.
     """
     from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
-    from pulsar_advisor.execution.ledger.approvals import APPROVED, approval_of_run, approvals_of_plan
+    from pulsar_advisor.execution.ledger.approvals import APPROVED, approvals_of_plan, approvals_of_runs
     from pulsar_advisor.execution.ledger.lists import runs_on, undone
     from pulsar_advisor.execution.ledger.unfinished import concerns
     from pulsar_advisor.execution.run.guard.left_off import left_off
@@ -109,7 +109,7 @@ def runs(plan: PlanName | None = None, /, *, place: LedgerPlace = LedgerPlace(),
                 sentence="; ".join(filter(None, (run.sentence, to_know.get(run.id)))),
                 still_off=tuple(switch.setting for switch in left if switch.run == run.id),
             )
-            for run, approval in ((run, approval_of_run(book, run)) for run in listed)
+            for run, approval in zip(listed, approvals_of_runs(book, listed), strict=True)
         ]
     if json:
         print_json(found)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine, event
 
 import documents
 from pulsar_advisor.cli import exit_code
@@ -146,6 +147,24 @@ def test_the_history_of_a_plan_holds_what_was_approved_with_it(plan: Plan, capsy
     capsys.readouterr()
     exit_code(["runs", short(digest_of(plan)), "--json"])
     assert [len(event["terms"]) > 0 for event in json.loads(capsys.readouterr().out)] == [False, True, False]
+
+
+def test_a_list_of_runs_asks_once_for_all_their_approvals(
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(open_ledger(Root(str(tmp_path), plan.cluster).ledger_url)) as ledger:
+        for seed in (1, 2):
+            started(ledger, make_plan([unload_step()], seed=seed)).end("done", "")
+    asked: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        asked.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    assert exit_code(["runs"]) == 0
+    event.remove(Engine, "before_cursor_execute", note)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert sum("FROM approvals" in statement for statement in asked) == 1
 
 
 def test_a_list_of_runs_says_what_vouches_for_each_approver(

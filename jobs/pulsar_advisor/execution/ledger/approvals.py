@@ -13,6 +13,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import approvals_of
 from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.rolls import plans_of_roll
 from pulsar_advisor.execution.ledger.tables import Approval, Run
@@ -96,13 +97,16 @@ def approvals_of_plan(ledger: Ledger, digest: str) -> Sequence[Approval]:
         return session.scalars(select(Approval).where(Approval.digest == digest).order_by(Approval.id)).all()
 
 
-def approval_of_run(ledger: Ledger, run: Run) -> Approval:
-    """The approval that a run relies on. Raises `StorageError` if the ledger doesn't hold it."""
-    with ledger.reading() as session:
-        approval = session.get(Approval, run.approval_id)
-    if approval is None:
-        raise StorageError(f"the ledger has no approval {run.approval_id}, which run {run.id} names: {reader().audit}")
-    return approval
+def approvals_of_runs(ledger: Ledger, runs: Sequence[Run]) -> Sequence[Approval]:
+    """The approval that each run relies on, in their order. Raises `StorageError` if the ledger doesn't hold one."""
+    of_plans = approvals_of(ledger, [run.digest for run in runs]).values()
+    found = {approval.id: approval for approvals in of_plans for approval in approvals}
+    for run in runs:
+        if run.approval_id not in found:
+            raise StorageError(
+                f"the ledger has no approval {run.approval_id}, which run {run.id} names: {reader().audit}"
+            )
+    return [found[run.approval_id] for run in runs]
 
 
 def record_refusal(ledger: Ledger, digest: str, reason: str) -> None:

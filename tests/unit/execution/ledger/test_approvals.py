@@ -5,7 +5,7 @@ import pytest
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.ledger.approvals import (
     Terms,
-    approval_of_run,
+    approvals_of_runs,
     record_rejection,
     rejected_at,
     withdraw_approvals,
@@ -48,4 +48,4 @@ def test_an_approval_and_its_withdrawal_are_recorded_with_who_and_why_if_they_sa
 
 def test_an_approval_that_a_run_names_and_the_ledger_lacks_is_named(ledger: Ledger) -> None:
     with pytest.raises(StorageError, match="the ledger has no approval 7, which run 1 names"):
-        approval_of_run(ledger, Run(id=1, approval_id=7))
+        approvals_of_runs(ledger, [Run(id=1, digest=DIGEST, approval_id=7)])
