@@ -34,6 +34,14 @@ class Memories:
     shedder: Any
     placement: Any
 
+    def once_shed(self, shedder: Any) -> Memories:
+        """What they remember once the shedder remembers this."""
+        return Memories(shedder, shedder if isinstance(shedder, type(self.placement)) else self.placement)
+
+    def once_placed(self, placement: Any) -> Memories:
+        """What they remember once the placement strategy remembers this."""
+        return Memories(placement if isinstance(placement, type(self.shedder)) else self.shedder, placement)
+
 
 class Unloads(NamedTuple):
     """Bundles that the leader unloads in a cycle, in its order (rows)."""
@@ -62,8 +70,7 @@ class Leader:
 
     def first_memories(self, shedder: Any) -> Memories:
         """The memories before the first cycle, with what the shedder has learnt from earlier snapshots."""
-        memory = placements.load(self.placement).Memory
-        return Memories(shedder, shedder if isinstance(shedder, memory) else memory())
+        return Memories(shedder, placements.load(self.placement).Memory()).once_shed(shedder)
 
     def lead(self, seen: ClusterState, cycle: int, memories: Memories) -> tuple[Unloads, Memories]:
         """What it does in one cycle (counted from 1) with the cluster as it sees it, and what it remembers then."""
@@ -71,18 +78,16 @@ class Leader:
         facts = self.facts.after_moves(seen)
         view = observed(shedder.observe, facts)
         chosen, remembered = shedder.decide(view, self.settings, memories.shedder)
-        memories = self._shared(memories, remembered)
+        memories = memories.once_shed(remembered)
         if not len(chosen.bundle):
             return Unloads(chosen.bundle, chosen.destination), memories
         same = placement.observe is shedder.observe
         selection = self._selection(cycle, memories, facts, view if same else None, shedding=True)
         left, _ = carry_out(chosen, surroundings(selection, chosen))
-        if isinstance(selection.memory, type(remembered)):
-            remembered = selection.memory
-        sources = {seen.brokers.ids[broker] for broker in left.source.tolist()}
-        if sources:
-            remembered = remembered.after_unloads(sources, seen.captured_at_ms)
-        return Unloads(left.bundle, left.destination), Memories(remembered, selection.memory)
+        memories = memories.once_placed(selection.memory)
+        if sources := {seen.brokers.ids[broker] for broker in left.source.tolist()}:
+            memories = memories.once_shed(memories.shedder.after_unloads(sources, seen.captured_at_ms))
+        return Unloads(left.bundle, left.destination), memories
 
     def unload_children(
         self, before: ClusterState, seen: ClusterState, cycle: int, memories: Memories, division: Division
@@ -116,8 +121,7 @@ class Leader:
                 moves.append((child, source if destination == NO_ROW else destination))
         if moves:
             unloaded = Unloads(*np.array(moves, dtype=np.int32).T)
-        shared = isinstance(memories.shedder, type(selection.memory))
-        return unloaded, Memories(selection.memory if shared else memories.shedder, selection.memory)
+        return unloaded, memories.once_placed(selection.memory)
 
     def _selection(
         self, cycle: int, memories: Memories, facts: PlacementFacts, view: Any = None, *, shedding: bool = False
@@ -134,10 +138,6 @@ class Leader:
             seed=self.seed if cycle == 1 else f"{self.seed}/{cycle}",
             likeliest=shedding,
         )
-
-    def _shared(self, memories: Memories, remembered: Any) -> Memories:
-        shared = isinstance(remembered, placements.load(self.placement).Memory)
-        return Memories(remembered, remembered if shared else memories.placement)
 
 
 def _with_parents(before: ClusterState, seen: ClusterState, division: Division) -> ClusterState:
