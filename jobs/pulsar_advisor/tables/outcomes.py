@@ -120,8 +120,7 @@ def outcomes_table(state: ClusterState, answers: Answers, *, shedder: str | None
     """One strategy's answers as rows of the table."""
     outcomes = answers.outcomes
     rows = len(outcomes)
-    names = state.brokers.ids if outcomes.subject == "broker" else None
-    objects = [names[row] if names else state.bundle_name(row) for row in outcomes.index.tolist()]
+    objects = [state.name_of(outcomes.subject, row) for row in outcomes.index.tolist()]
     vocabulary = outcomes.vocabulary
 
     def spelt(column: str) -> pa.Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -361,6 +361,10 @@ class ClusterState:
     def namespace_of(self, bundle: int) -> str:
         """`tenant/namespace` of a bundle row."""
         return self.namespaces.names[int(self.bundles.namespace[bundle])]
+
+    def name_of(self, subject: Literal["broker", "bundle"], row: int) -> str:
+        """The id of a broker, or the name of a bundle."""
+        return self.brokers.ids[row] if subject == "broker" else self.bundle_name(row)
 
     def bundle_name(self, bundle: int) -> str:
         """`tenant/namespace/0x..._0x...` of a bundle row."""

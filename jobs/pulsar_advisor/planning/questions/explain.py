@@ -223,7 +223,6 @@ def _is_about(subject: Subject, bundle: str, moved: Collection[str]) -> bool:
 def _link(state: ClusterState, answers: Answers, wanted: Collection[int]) -> Link:
     outcomes = answers.outcomes
     rows = np.flatnonzero(np.isin(outcomes.index, np.fromiter(wanted, dtype=np.int64, count=len(wanted))))
-    names = state.brokers.ids if outcomes.subject == "broker" else None
     last_digit = outcomes.near_tie()
     of_filters = outcomes.vocabulary == vocabulary(filters.FilterOutcome)
     return Link(
@@ -232,9 +231,8 @@ def _link(state: ClusterState, answers: Answers, wanted: Collection[int]) -> Lin
         subject=outcomes.subject,
         about=answers.about,
         answers=tuple(
-            _answer(outcomes, row, names[index] if names else state.bundle_name(index), bool(last_digit[row]))
+            _answer(outcomes, row, state.name_of(outcomes.subject, int(outcomes.index[row])), bool(last_digit[row]))
             for row in outcomes.nearest_first(rows)[:SHOWN].tolist()
-            for index in (int(outcomes.index[row]),)
         ),
         number=len(rows),
     )
@@ -297,8 +295,7 @@ def _reason(state: ClusterState, subject: Subject, proposal: Proposal) -> str:
             rows = np.flatnonzero(np.isin(outcomes.index, list(wanted)) & ~outcomes.chosen())
             if len(rows):
                 row = int(outcomes.nearest_first(rows)[0])
-                index = int(outcomes.index[row])
-                name = state.brokers.ids[index] if kind == "broker" else state.bundle_name(index)
+                name = state.name_of(outcomes.subject, int(outcomes.index[row]))
                 return outcomes.explain(row) if name == subject.name else f"{name}: {outcomes.explain(row)}"
     return f"{proposal.shedder} does not look at it: {_why_unasked(state, subject)}"
 
