@@ -52,6 +52,11 @@ class Answer:
     place: Place = NOWHERE
     ceiling_ratio: float = float("nan")
 
+    @property
+    def moves(self) -> bool:
+        """Whether the bundle moves."""
+        return self.outcome is BundleOutcome.MOVES
+
 
 def fixed(room: Room, bundle: int) -> Answer | None:
     """The answer about a bundle (a row) that isn't moved whatever the goal; None for one that may be."""
@@ -114,7 +119,7 @@ def proposal(
 
     `why_nothing` is the reason if nothing moves.
     """
-    moving = [answer for answer in answers if answer.outcome is BundleOutcome.MOVES]
+    moving = [answer for answer in answers if answer.moves]
     wave = room.wave_numbers([(answer.bundle, answer.place.broker) for answer in moving])
     in_order = [moving[position] for position in sorted(range(len(moving)), key=lambda each: (wave[each], each))]
     moves = [_move(goal, room, answer) for answer in in_order]

@@ -11,7 +11,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Floats, Indices, Integers
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, movable, moved_to, nowhere_clause
+from pulsar_advisor.planning.kinds.answers import Answer, movable, moved_to, nowhere_clause
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.shedding.fewest_moves import (
     BEYOND_ALL_BOUNDS_PPM,
@@ -126,7 +126,7 @@ def choose(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integ
 
 def _moved(answers: Mapping[int, Answer]) -> dict[int, Answer]:
     """The answers about the bundles that have moved."""
-    return {row: answer for row, answer in answers.items() if answer.outcome is BundleOutcome.MOVES}
+    return {row: answer for row, answer in answers.items() if answer.moves}
 
 
 def _chosen(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:

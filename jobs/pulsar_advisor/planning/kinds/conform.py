@@ -16,7 +16,7 @@ import numpy as np
 
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import some_of
-from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, any_stays, fixed, parted, placed, proposal
+from pulsar_advisor.planning.kinds.answers import Answer, any_stays, fixed, parted, placed, proposal
 from pulsar_advisor.planning.kinds.packing import packed, shortfall
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
@@ -32,7 +32,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
     going, stays = parted(room, isolated)
     others = [row for row in owned if room.policies_allow(row)]
     answers, after = _asked_until_none_moves(room, going, others)
-    moved = [answer.bundle for answer in answers if answer.outcome is BundleOutcome.MOVES]
+    moved = [answer.bundle for answer in answers if answer.moves]
     again = [row for row in moved if len(after.with_fewer_peers(row))]
     return proposal(
         goal,
@@ -77,7 +77,7 @@ def _asked_until_none_moves(room: Room, isolated: Sequence[int], others: Sequenc
             for bundle in others
             if fixed(room, bundle) is None and len(thinner := room.with_fewer_peers(bundle))
         ]
-        going = {answer.bundle: answer for answer in answers if answer.outcome is BundleOutcome.MOVES}
+        going = {answer.bundle: answer for answer in answers if answer.moves}
         if not going:
             return [*moved, *answers], room
         moved += going.values()

@@ -53,7 +53,7 @@ def fewer_stay(*tried: tuple[list[Answer], Room]) -> tuple[list[Answer], Room]:
 
 def staying(answers: Sequence[Answer]) -> int:
     """How many bundles don't move."""
-    return sum(answer.outcome is not BundleOutcome.MOVES for answer in answers)
+    return sum(not answer.moves for answer in answers)
 
 
 def shortfall(

@@ -78,4 +78,4 @@ def _completed(
 def _left(bundle: int, missed_in: Room | None) -> Answer:
     """The answer about a bundle (a row) that wasn't chosen."""
     found = None if missed_in is None else placed(missed_in.copy(), bundle)
-    return found if found and found.outcome is not BundleOutcome.MOVES else Answer(bundle, BundleOutcome.NOT_NEEDED)
+    return found if found and not found.moves else Answer(bundle, BundleOutcome.NOT_NEEDED)

@@ -54,7 +54,7 @@ class Turn:
     @property
     def moved(self) -> tuple[int, ...]:
         """The bundles that move."""
-        return tuple(answer.bundle for answer in self.answers if answer.outcome is BundleOutcome.MOVES)
+        return tuple(answer.bundle for answer in self.answers if answer.moves)
 
 
 def turn(room: Room, broker: int, restarted: Sequence[int]) -> Turn:
@@ -62,12 +62,12 @@ def turn(room: Room, broker: int, restarted: Sequence[int]) -> Turn:
     bundles, fit = movable(room, [broker]), np.flatnonzero(room.fit).tolist()
     emptying = room.emptying([broker])
     first, left = packed(emptying.onto(restarted), bundles)
-    lasting = {answer.bundle: answer for answer in first if answer.outcome is BundleOutcome.MOVES}
+    lasting = {answer.bundle: answer for answer in first if answer.moves}
     others, left = packed(left.onto(fit), [row for row in bundles if row not in lasting])
     answers = [*lasting.values(), *others]
     if staying(answers):
         answers, left = fewer_stay((answers, left), packed(emptying.onto(fit), bundles))
-    going = [answer for answer in answers if answer.outcome is BundleOutcome.MOVES]
+    going = [answer for answer in answers if answer.moves]
     ids = room.state.brokers.ids
     rest = np.flatnonzero(room.fit & ~emptying.leaving)
     restart = Restart(

@@ -27,9 +27,9 @@ from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.model.plans.plan import Confidence
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.advice.capacity import unknown_network
-from pulsar_advisor.planning.kinds.answers import BundleOutcome, movable
+from pulsar_advisor.planning.kinds.answers import movable
 from pulsar_advisor.planning.kinds.headroom import mean_if_one_more_fails
-from pulsar_advisor.planning.kinds.packing import packed
+from pulsar_advisor.planning.kinds.packing import packed, staying
 from pulsar_advisor.planning.kinds.room import Room, Rows
 from pulsar_advisor.planning.usage.lower_bound import level
 from pulsar_advisor.shedding.fewest_moves import PPM, ppm_per_unit
@@ -254,7 +254,7 @@ def _lacks_room(room: Room, brokers: Rows, target: float) -> str | None:
 def _after_loss(room: Room, broker: int) -> Room | None:
     """The room once a broker (a row) is gone and the others have its bundles with clients; None if they don't fit."""
     answers, left = packed(room.emptying([broker]), movable(room, [broker]))
-    return left if all(answer.outcome is BundleOutcome.MOVES for answer in answers) else None
+    return None if staying(answers) else left
 
 
 def _verdict(now: Size, target: float, may_go: Sequence[str], *, is_doubted: bool) -> SizeVerdict:
