@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from pulsar_advisor.admin.metadata_store import MetadataReader
@@ -92,7 +92,7 @@ class Ownership:
         }
         return owners | set(strays.values())
 
-    def _add(self, session: Session, source: Source, moment: Pass, rows: Iterable[_Row], answered: set[str]) -> None:
+    def _add(self, session: Session, source: Source, moment: Pass, rows: Sequence[_Row], answered: set[str]) -> None:
         read_at_ms = now_ms()
         lines = [
             {
@@ -108,8 +108,8 @@ class Ownership:
         ]
         session.files.extend(SURFACE, lines)
         with self._lock:
-            for line in lines:
-                self._owners[source, moment][str(line["bundle"])].add(str(line["broker"]))
+            for row in rows:
+                self._owners[source, moment][row.bundle].add(row.broker)
             self._answered[source, moment] |= answered
 
 
