@@ -186,6 +186,14 @@ def test_one_run_per_cluster_is_active(ledger: Ledger) -> None:
         started(ledger, make_plan([unload_step()], seed=1))
 
 
+def test_a_sequence_that_was_not_restored_with_its_rows_is_no_other_run(ledger: Ledger, postgresql_url: str) -> None:
+    started(ledger, PLAN).end("done", "")
+    with create_engine(postgresql_url).begin() as connection:
+        connection.execute(text("ALTER SEQUENCE runs_id_seq RESTART"))
+    with pytest.raises(StorageError, match=r"duplicate key .*runs_pkey"):
+        started(ledger, make_plan([unload_step()], seed=1))
+
+
 def test_whoever_lost_the_lease_can_not_write(ledger: Ledger, time: FakeTime) -> None:
     old = started(ledger, PLAN)
     time.pass_s(181)

@@ -28,6 +28,8 @@ from pulsar_advisor.storage.lease import repeated
 from pulsar_advisor.storage.process import this_process
 
 _RENEW_MS: Final = 15_000
+_ONE_ACTIVE: Final = ("runs_one_active_per_cluster", "runs.cluster_name")
+"""How PostgreSQL and SQLite name the index that a second active run violates."""
 
 STEP_SENT: Final = "step sent"
 """Kind of event: one call of a step is about to be sent."""
@@ -243,7 +245,7 @@ def _only_active_run(ledger: Ledger, cluster_name: str, approval: Approval) -> I
             require_not_withdrawn(session, approval.id)
             yield session
     except StorageError as error:
-        if isinstance(error.__cause__, IntegrityError):
+        if isinstance(error.__cause__, IntegrityError) and any(name in str(error) for name in _ONE_ACTIVE):
             raise Refused(_who_is_active(ledger, cluster_name)) from error
         raise
 
