@@ -397,6 +397,15 @@ def test_the_application_has_its_owner_migrate_and_then_does_all_that_the_adviso
         assert audit(ledger).findings == ()
 
 
+def test_tables_that_were_restored_without_their_privileges_need_no_migration(roles: Roles) -> None:
+    open_ledger(roles.owner).close()
+    with create_engine(roles.owner).begin() as connection:
+        application = make_url(roles.application).username
+        connection.execute(text(f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {application}"))
+    with pytest.raises(StorageError, match="can't be used: permission denied for table alembic_version"):
+        open_ledger(roles.application)
+
+
 @pytest.mark.parametrize(
     "change",
     [

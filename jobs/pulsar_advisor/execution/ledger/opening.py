@@ -94,13 +94,13 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
 def _bring_up_to_date(engine: Engine, now_ms: Callable[[], int]) -> None:
     """Create or upgrade the tables, if they aren't this release's."""
     with named_errors(engine):
+        # Takes no lock: pages, and runs that wait, ask every few seconds.
+        with engine.connect().execution_options(**{READS: True}) as connection:
+            if _revision(connection) == HEAD:
+                return
         try:
-            # Takes no lock: pages, and runs that wait, ask every few seconds.
-            with engine.connect().execution_options(**{READS: True}) as connection:
-                current = _revision(connection) == HEAD
-            if not current:
-                with engine.begin() as connection:
-                    _upgrade(connection, now_ms)
+            with engine.begin() as connection:
+                _upgrade(connection, now_ms)
         except DBAPIError as error:
             if sqlstate(error) != _NOT_PERMITTED:
                 raise
