@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.documents.recommendation import Recommendation
@@ -72,7 +72,7 @@ def run(spark: Callable[[], SparkSession | None], snapshot: Snapshot, request: R
     with held(folder, snapshot.id, f"plans of snapshot {snapshot} are being made") as lease:
         request = resolved_request(snapshot, request)
         alone = in_background(lambda: _left_alone(snapshot, request))
-        scores = _scores(spark, snapshot, request)
+        scores = _scores(spark, snapshot, request, lease.nonce)
         manifest_sha256 = inputs_of(snapshot).manifest_sha256
         document = recommendation(alone.result(), scores, request, plan_in, manifest_sha256)
         lease.write(snapshot.result_file("recommend"), document.content())
@@ -98,7 +98,7 @@ def _left_alone(snapshot: Snapshot, request: Request) -> LeftAlone:
     )
 
 
-def _scores(spark: Callable[[], SparkSession | None], snapshot: Snapshot, request: Request) -> list[Score]:
+def _scores(spark: Callable[[], SparkSession | None], snapshot: Snapshot, request: Request, nonce: str) -> list[Score]:
     """The scores of the plans that each shedder makes, on its executor if there is one."""
     # Loads Spark's Java side: imported here so that a refusal comes at once.
     from pulsar_advisor.tables.fan_out import fan_out
@@ -115,6 +115,6 @@ def _scores(spark: Callable[[], SparkSession | None], snapshot: Snapshot, reques
     }
     session = spark()
     _log.info("asking %s", some_of(request.shedders))
-    answers = fan_out(session, tasks, recommend_shedder)
+    answers = fan_out(session, tasks, partial(recommend_shedder, nonce))
     _log.info("simulating what happens next, and comparing")
     return [Score(**row) for shedder in request.shedders for row in json.loads(answers[shedder])]

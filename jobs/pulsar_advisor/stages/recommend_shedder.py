@@ -13,8 +13,9 @@ from pulsar_advisor.planning.advice.compare import no_score, score
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
+from pulsar_advisor.storage.lease import Lease
 from pulsar_advisor.storage.plans import write_plan
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import PLANS, Root
 from pulsar_advisor.tables.judged import check_results, fit_states, inputs_of, settings_of
 from pulsar_advisor.tables.outcomes import write_outcomes
 
@@ -29,8 +30,11 @@ class ShedderTask(TypedDict):
     with_splits: bool
 
 
-def recommend_shedder(task: ShedderTask) -> str:
-    """Read the cluster, ask the shedder, write plans and outcomes; returns the scores as JSON."""
+def recommend_shedder(nonce: str, task: ShedderTask) -> str:
+    """Read the cluster, ask the shedder, write plans and outcomes; returns the scores as JSON.
+
+    Raises `Refused` if the lease with this nonce, of the process that made the task, is lost.
+    """
     snapshot = Root(task["root"], task["cluster"]).snapshot(task["snapshot"])
     request = Request.from_document(task["request"])
     settings = settings_of(snapshot, request.what_if)
@@ -48,5 +52,6 @@ def recommend_shedder(task: ShedderTask) -> str:
             scores.append(score(made, state, file=written.file, digest=written.digest))
         else:
             scores.append(made)
+    Lease(snapshot.id, snapshot.folder(PLANS), nonce).require()
     write_outcomes(snapshot, state, request.shedder, answers.proposals, [row.digest for row in scores if row.digest])
     return json.dumps([asdict(row) for row in scores])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -61,7 +62,7 @@ def run(spark: Callable[[], SparkSession | None], snapshot: Snapshot, request: S
             remove_simulations(snapshot)
         warn_of_caveats(snapshot, request.combinations.view)
         wanted = tasks(snapshot, request)
-        answers = fan_out(spark(), wanted, simulate_combination)
+        answers = fan_out(spark(), wanted, partial(simulate_combination, lease.nonce))
         lease.require()
         remove_other_parts(snapshot, [task["part"] for task in wanted.values()])
         document = _document(snapshot, request, [row for answer in answers.values() for row in json.loads(answer)])

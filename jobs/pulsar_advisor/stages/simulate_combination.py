@@ -11,9 +11,19 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import simulate
+from pulsar_advisor.storage.lease import Lease
 from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables.judged import earlier_states, judged_state, settings_of, states_at
-from pulsar_advisor.tables.simulations import SCORES, Row, Rows, not_simulated, rows_of, scores_of_part, write_part
+from pulsar_advisor.tables.simulations import (
+    FOLDER,
+    SCORES,
+    Row,
+    Rows,
+    not_simulated,
+    rows_of,
+    scores_of_part,
+    write_part,
+)
 
 _BUNDLES_AT_BOTH_ENDS: Final = 200_000
 """Up to this many bundles in all simulations together, each is also made at both ends of the base load, which takes
@@ -44,12 +54,16 @@ class SimulationTask(TypedDict):
     """The name of its files."""
 
 
-def simulate_combination(task: SimulationTask) -> str:
-    """Simulate and write the tables, unless a killed run did; returns the rows of scores as JSON."""
+def simulate_combination(nonce: str, task: SimulationTask) -> str:
+    """Simulate and write the tables, unless a killed run did; returns the rows of scores as JSON.
+
+    Raises `Refused` if the lease with this nonce, of the process that made the task, is lost.
+    """
     snapshot = Root(task["root"], task["cluster"]).snapshot(task["snapshot"])
     scores = scores_of_part(snapshot, task["part"])
     if scores is None:
         rows = _simulated(snapshot, task)
+        Lease(snapshot.id, snapshot.folder(f"{FOLDER}/result"), nonce).require()
         write_part(snapshot, task["part"], rows)
         scores = list(rows[SCORES])
     return json.dumps(scores)

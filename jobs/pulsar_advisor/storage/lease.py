@@ -43,13 +43,13 @@ class Held(Refused):
 
 
 class Lease:
-    """This process's claim on one folder."""
+    """This process's claim on one folder, or, with its `nonce`, the claim of the process that it works for."""
 
-    def __init__(self, snapshot: str, folder: UPath) -> None:
+    def __init__(self, snapshot: str, folder: UPath, nonce: str | None = None) -> None:
         self.snapshot = snapshot
         self.folder = folder
         self._path = folder / LEASE
-        self._nonce = uuid4().hex
+        self.nonce = nonce or uuid4().hex
         self._lock = threading.Lock()
         self._renewed_at = time.monotonic()
 
@@ -62,7 +62,7 @@ class Lease:
                 "host": writer.host,
                 "namespace": writer.namespace,
                 "began": writer.began,
-                "nonce": self._nonce,
+                "nonce": self.nonce,
                 "renewed_at_ms": int(datetime.now(UTC).timestamp() * 1000),  # for people, and for releases before 0.2
             }
         ).encode()
@@ -92,14 +92,14 @@ class Lease:
     def is_ours(self) -> bool:
         """Whether the lease file is still the one this claim wrote."""
         with attempting(f"read {self._path}"), suppress(FileNotFoundError):
-            return _written(read_lease(self._path)).nonce == self._nonce
+            return _written(read_lease(self._path)).nonce == self.nonce
         return False
 
     def give_up(self) -> None:
         """Remove the lease file, unless another process, or anything else, has replaced it."""
         with suppress(OSError):
             content = read_lease(self._path)
-            if _written(content).nonce == self._nonce:
+            if _written(content).nonce == self.nonce:
                 _take_away(self._path, content)
 
 

@@ -25,6 +25,7 @@ from pulsar_advisor.stages.derive import why_not_computed_here
 from pulsar_advisor.stages.recommend_shedder import recommend_shedder
 from pulsar_advisor.stages.seal import require_as_sealed, seal, sealing
 from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import read_plan, write_plan
 from pulsar_advisor.storage.results import read_validation
 from pulsar_advisor.storage.root import PLANS, RESULT, Root
@@ -61,12 +62,13 @@ def recommended(root: Root, request: Request) -> list[Plan]:
     """The plans of a request, in files; listed as `recommend` lists them, which asks Spark to compute them."""
     request = resolved_request(root.snapshot(SNAPSHOT), request)
     rows: list[dict[str, Any]] = []
-    for number, shedder in enumerate(request.shedders):
-        place = {"root": root.url, "cluster": root.cluster, "snapshot": SNAPSHOT}
-        task = {**place, "request": request.of(shedder).document(), "with_splits": number == 0}
-        rows += json.loads(recommend_shedder(json.loads(json.dumps(task))))
-    listed([row["digest"] for row in rows], root)
     folder = root.snapshot(SNAPSHOT).folder(PLANS)
+    with held(folder, SNAPSHOT, "plans are being made") as lease:
+        for number, shedder in enumerate(request.shedders):
+            place = {"root": root.url, "cluster": root.cluster, "snapshot": SNAPSHOT}
+            task = {**place, "request": request.of(shedder).document(), "with_splits": number == 0}
+            rows += json.loads(recommend_shedder(lease.nonce, json.loads(json.dumps(task))))
+    listed([row["digest"] for row in rows], root)
     return [read_plan(str(folder / row["plan"])) for row in rows if row["plan"]]
 
 

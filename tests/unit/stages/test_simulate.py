@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.simulation.request import SimulationRequest, grid
 from pulsar_advisor.stages import simulate, simulate_combination
-from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.lease import LEASE, held
 from pulsar_advisor.storage.root import Root, Snapshot
 from pulsar_advisor.tables.simulations import Rows
 from written_tables import files_in
@@ -93,6 +94,28 @@ def test_a_grid_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatch
 
     assert len(made) == 4
     assert simulations(killed) == simulations(whole)
+
+
+def test_whoever_was_overtaken_adds_nothing_to_the_simulation_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Root(str(tmp_path / "root"), "live")
+    shutil.copytree(EARLIER, root.url)
+    snapshot = root.snapshot(CAPTURED)
+    original, theirs = simulate_combination._simulated, dict[str, bytes]()
+
+    def suspended(*of: Any) -> Rows:
+        monkeypatch.undo()
+        (snapshot.folder("simulations/result") / LEASE).unlink()
+        simulate.run(lambda: None, snapshot, SimulationRequest(Request("AvgShedder", "configured"), cycles=2))
+        theirs.update(simulations(root))
+        return original(*of)
+
+    monkeypatch.setattr(simulate_combination, "_simulated", suspended)
+    request = SimulationRequest(Request("ThresholdShedder", "configured"), cycles=2)
+    with pytest.raises(Refused, match="was taken over by another process"):
+        simulate.run(lambda: None, snapshot, request)
+    assert simulations(root) == theirs
 
 
 def test_the_next_simulation_replaces_the_last(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.stages import simulate, upgrade
 from pulsar_advisor.stages.report import report_page
 from pulsar_advisor.stages.simulate_combination import simulate_combination
+from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import Root, Snapshot
 
 EARLIER = Path(__file__).parents[2] / "data/earlier/root"
@@ -34,7 +35,9 @@ def live(tmp_path: Path) -> Snapshot:
 
 def test_before_equals_simulate(live: Snapshot) -> None:
     request = SimulationRequest(Request("configured", "configured", splits=False), seeds=2)
-    rows = [row for task in simulate.tasks(live, request).values() for row in json.loads(simulate_combination(task))]
+    with held(live.folder("simulations/result"), live.id, "it is being simulated") as lease:
+        answers = [simulate_combination(lease.nonce, task) for task in simulate.tasks(live, request).values()]
+    rows = [row for answer in answers for row in json.loads(answer)]
     found = as_json(upgrade.run(live, TO_5))
     assert found["before"]["scores"] == [as_json(row) | {"error": None} for row in rows]  # type: ignore[call-overload,index]
 
