@@ -72,6 +72,7 @@ def interrupted(run: OngoingRun) -> str | None:
 def _must_end(run: OngoingRun) -> str | None:
     """Why the run has to end here for good: unlike a pause, waiting wouldn't help."""
     until = run.options.until
-    if until is not None and run.clock.now_ms() >= 1000 * until.timestamp():
+    # Either clock may have been set back, or be behind.
+    if until is not None and max(run.clock.now_ms(), run.ledger.now_ms()) >= 1000 * until.timestamp():
         return f"it may send nothing after {until:%H:%M %Z}"
     return run.interruption()

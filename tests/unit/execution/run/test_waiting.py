@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.run.options import Work
 from pulsar_advisor.execution.run.steering import pause
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.plans.sealed import digest_of
-from unit.execution.actors import ALICE, BRISK, approved, killed_at_work, run
+from unit.execution.actors import ALICE, BRISK, approved, killed_at_work, options_of, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -46,10 +49,14 @@ def test_an_interrupted_run_ends_once_its_step_in_flight_is_done_and_can_be_resu
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
 
 
-def test_a_run_sends_nothing_after_its_time_of_day_and_can_be_resumed(ledger: Ledger, cluster: FakeCluster) -> None:
+@pytest.mark.parametrize("behind_s", [0, 300])
+def test_a_run_sends_nothing_after_its_time_of_day_and_can_be_resumed(
+    ledger: Ledger, cluster: FakeCluster, behind_s: int
+) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
     until = datetime.fromtimestamp(cluster.time.ms / 1000 + 5, UTC)
-    result = run(plan, ledger, cluster, until=until)
+    clock = replace(cluster.time.clock, now_ms=lambda: cluster.time.ms - 1000 * behind_s)
+    result = apply_plan(plan, options_of(until=until), Work(ledger, cluster, lambda _line: None, clock))
     assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
     assert f"it may send nothing after {until:%H:%M} UTC" in result.sentence
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
