@@ -28,9 +28,10 @@ pytestmark = [pytest.mark.live, pytest.mark.full]
 STEP_S: Final = 30
 LAG_S: Final = 90
 """How old a figure may be that was scraped at a moment: brokers count once a minute, and are asked every 15 s."""
-ROUNDED: Final = 0.02
+ROUNDED: Final = 0.04
+"""These brokers count every five seconds: a pass that begins a fifth of a second late counts so much more."""
 BUSY_PER_S: Final = 20
-"""Messages/s: these brokers count every five seconds; one message more in a pass that no scrape saw is a percent."""
+"""Messages/s: one message more in a pass that no scrape saw is a percent."""
 
 
 def moments(root: Path) -> list[Moment]:
