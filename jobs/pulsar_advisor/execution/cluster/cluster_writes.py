@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import cache, cached_property
 from itertools import chain
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -43,14 +43,17 @@ _STATISTICS_PASS_S: Final = 15
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 """A number in a setting, no longer than a Java long: Python refuses to parse thousands of digits."""
 
+_Figure = float | Literal["NaN", "Infinity", "-Infinity"]
+"""Jackson writes a non-finite number as quoted text."""
+
 
 class _Bundles(msgspec.Struct):
     boundaries: list[str]
 
 
 class _Resource(msgspec.Struct):
-    usage: float = 0.0
-    limit: float = 0.0
+    usage: _Figure = 0.0
+    limit: _Figure = 0.0
 
 
 class _Resources(msgspec.Struct, rename="camel"):
@@ -73,11 +76,11 @@ class _LoadReport(_Resources, rename="camel"):
 class _Percents(msgspec.Struct, rename=lambda resource: f"brk_lb_{resource}_usage"):
     """Metrics of an Extensible broker, in the order of `model.cluster.cluster_state.RESOURCES`."""
 
-    cpu: float | None = None
-    memory: float | None = None
-    directMemory: float | None = None  # noqa: N815 (Pulsar's name)
-    bandwidth_in: float | None = None
-    bandwidth_out: float | None = None
+    cpu: _Figure | None = None
+    memory: _Figure | None = None
+    directMemory: _Figure | None = None  # noqa: N815 (Pulsar's name)
+    bandwidth_in: _Figure | None = None
+    bandwidth_out: _Figure | None = None
 
 
 class _Metrics(msgspec.Struct):
@@ -291,8 +294,8 @@ class AdminCluster:
             resources.bandwidth_in,
             resources.bandwidth_out,
         )
-        usage = np.array([[column.usage for column in columns]])
-        limit = np.array([[column.limit for column in columns]])
+        usage = np.array([[column.usage for column in columns]], dtype=float)
+        limit = np.array([[column.limit for column in columns]], dtype=float)
         ratio = float(weighted_maximum(usage, limit, self._settings)[0])
         return ratio if math.isfinite(ratio) else None
 

@@ -575,6 +575,7 @@ def test_the_value_in_a_brokers_memory_is_asked_of_each(httpserver: HTTPServer, 
         ([], None),
         ([{"metrics": {"brk_lb_bundles_split_total": 3}, "dimensions": {"metric": "bundlesSplit"}}], None),
         ([{"metrics": {"brk_lb_cpu_usage": 37.5, "brk_lb_memory_usage": 90.0, "brk_lb_bandwidth_in_usage": 0}}], 0.375),
+        ([{"metrics": {"brk_lb_cpu_usage": "NaN", "brk_lb_bandwidth_in_usage": 25.0}}], 0.25),
     ],
 )
 def test_extensible_brokers_say_in_their_metrics_how_busy_they_are_and_nowhere_since_when_they_run(
