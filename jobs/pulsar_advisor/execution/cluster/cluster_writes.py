@@ -122,10 +122,12 @@ class AdminCluster:
     """A real cluster behind `ClusterPort`. All writes and nearly all reads need a super-user."""
 
     def __init__(self, transport: AdminTransport, *, is_preview: bool = False) -> None:
-        """`is_preview`: all is read for one moment, so each broker's topics (up to tens of MB) are read once."""
+        """`is_preview`: all is read for one moment, so each broker's topics (up to tens of MB) are read once, and the
+        namespaces of each anti-affinity group, with a call for each tenant."""
         self._transport = transport
         self._read = ReadClient(transport)
         self._loaded = cache(self._read_loaded) if is_preview else self._read_loaded
+        self._members = cache(self._read_members) if is_preview else self._read_members
 
     @cached_property
     def _configuration(self) -> dict[str, str]:
@@ -269,18 +271,22 @@ class AdminCluster:
         )
 
     def anti_affinity_peers(self, namespace: str) -> frozenset[str]:
-        """The other namespaces of the namespace's anti-affinity group, of any tenant: Pulsar lists those of one at a
-        time, and spreads them all (`LoadManagerShared`)."""
+        """The other namespaces of the namespace's anti-affinity group, of any tenant: Pulsar spreads them all.
+
+        Source: Pulsar `LoadManagerShared`.
+        """
         group = self._read.anti_affinity_group(namespace)
-        if group is None:
-            return frozenset()
+        return frozenset() if group is None else self._members(group) - {namespace}
+
+    def _read_members(self, group: str) -> frozenset[str]:
+        """The namespaces of an anti-affinity group, which Pulsar lists for one tenant at a time."""
         path = f"/admin/v2/namespaces/{escaped(self.cluster_name())}/antiAffinity/{quote(group, safe='')}"
         found = set[str]()
         for tenant in self._read.tenants():
             answer = self._transport.require(self._transport.get(path, params={"tenant": tenant}), 200)
             members: list[str] = decode(Document(answer.url, answer.body), _NAMES)
             found.update(members)
-        return frozenset(found) - {namespace}
+        return frozenset(found)
 
     def usage_ratio(self, broker: str) -> float | None:
         """Weighted maximum usage of a broker, from its load report or, under Extensible, its metrics."""
