@@ -37,7 +37,7 @@ from pulsar_advisor.planning.requests.request import Request
 
 
 class CarriedOnElsewhere(Refused):
-    """Another process carries the roll on, or has since it was looked at."""
+    """Another process carries the roll on, or the roll was carried on or paused since it was looked at."""
 
 
 def require_no_other_roll(ledger: Ledger, roll: Plan) -> None:
