@@ -41,8 +41,7 @@ def run(
             except Refused as refused:
                 record_refusal(ledger, digest_of(plan), str(refused))
                 raise
-        cluster = AdminCluster(transport, is_preview=options.dry_run)
-        return apply_plan(plan, options, Work(ledger, cluster, progress, interruption=interruption))
+        return apply_plan(plan, options, Work(ledger, AdminCluster(transport), progress, interruption=interruption))
 
 
 def why_balancer_is_on(connection: AdminConnection, cluster_name: str) -> str | None:

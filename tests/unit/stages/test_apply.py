@@ -1,9 +1,9 @@
-"""What precedes a run: refusals that are recorded, and how the cluster will be read."""
+"""Why nothing was sent is in the ledger, whatever was refused first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.stages import apply
 from unit.execution.actors import approved, options_of
-from unit.execution.doubles import FakeCluster, FakeTime, make_plan, unload_step
+from unit.execution.doubles import make_plan, unload_step
 
 
 def test_a_probe_that_can_not_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,18 +33,3 @@ def test_a_probe_that_can_not_publish(tmp_path: Path, monkeypatch: pytest.Monkey
             apply.run(plan, ledger, connection, options_of(), print, probe=probe)
         [last] = ledger.events(digest_of(plan), count=1)
     assert (last.kind, last.detail) == ("refused", "the publish probe can't publish")
-
-
-@pytest.mark.parametrize("is_dry", [True, False])
-def test_only_a_dry_run_reads_all_for_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_dry: bool) -> None:
-    read: list[bool] = []
-
-    def opened(_transport: object, *, is_preview: bool) -> FakeCluster:
-        read.append(is_preview)
-        return FakeCluster(FakeTime())
-
-    monkeypatch.setattr(apply, "AdminCluster", opened)
-    connection = AdminConnection(admin_urls=("http://10.0.0.1:8080",))
-    with closing(open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")) as ledger, suppress(Refused):
-        apply.run(make_plan([unload_step()]), ledger, connection, options_of(dry_run=is_dry), print)
-    assert read == [is_dry]

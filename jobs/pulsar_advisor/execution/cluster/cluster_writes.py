@@ -122,8 +122,10 @@ class AdminCluster:
     """A real cluster behind `ClusterPort`. All writes and nearly all reads need a super-user."""
 
     def __init__(self, transport: AdminTransport, *, is_preview: bool = False) -> None:
-        """`is_preview`: all is read for one moment, so each broker's topics (up to tens of MB) are read once, and the
-        namespaces of each anti-affinity group, with a call for each tenant."""
+        """`is_preview`: all is read for one moment, and nothing is waited for (as a dry run of a finished drain does).
+
+        So each broker's topics (up to tens of MB) are read once, and so is each anti-affinity group, tenant by tenant.
+        """
         self._transport = transport
         self._read = ReadClient(transport)
         self._loaded = cache(self._read_loaded) if is_preview else self._read_loaded
