@@ -93,14 +93,19 @@ class Guard:
             self.settled.add(setting)
             return
         record_switching_off(self.run, setting, before, OFF, effective)
-        self.settled.add(setting)  # nothing is sent yet
-        self.run.require()  # once the run was aborted or taken over, its switches may be given back
-        self.settled.remove(setting)
+
+        def require() -> None:
+            self.settled.add(setting)  # nothing is on its way
+            self.run.require()  # once the run was aborted or taken over, its switches may be given back
+            self.settled.remove(setting)
 
         def may_repeat(last: Reply) -> bool:
-            self.run.require()
-            return not last.leaves_open  # one without an answer may still act, after all is restored
+            if last.leaves_open:
+                return False  # it may still act, after all is restored
+            require()
+            return True
 
+        require()
         reply, now = set_override(cluster, setting, before, OFF, clock, may_repeat)
         if not reply.leaves_open or now == OFF:
             self.settled.add(setting)

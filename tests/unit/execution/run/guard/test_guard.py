@@ -230,6 +230,21 @@ def test_a_switch_is_not_repeated_once_the_run_was_aborted_and_its_settings_give
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
+def test_a_call_that_a_busy_broker_refused_is_not_said_to_be_open_once_the_run_is_aborted(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    def busy_and_then_aborted() -> Reply:
+        abort(ledger, plan, BOB)
+        return BUSY
+
+    cluster.mistaken_once("send", busy_and_then_aborted)
+    lines: list[str] = []
+    with pytest.raises(Refused, match="was aborted or taken over"):
+        run(plan, ledger, cluster, guard=True, progress=lines.append)
+    assert [line for line in lines if "may still" in line] == []
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
 def test_what_a_run_has_switched_off_again_while_it_was_looked_at_stays_off(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
