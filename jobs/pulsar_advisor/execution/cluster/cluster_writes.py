@@ -124,12 +124,12 @@ class AdminCluster:
     def __init__(self, transport: AdminTransport, *, is_preview: bool = False) -> None:
         """`is_preview`: all is read for one moment, and nothing is waited for (as a dry run of a finished drain does).
 
-        So each broker's topics (up to tens of MB) are read once, and so is each anti-affinity group, tenant by tenant.
+        So each broker's topics (up to tens of MB) are read once.
         """
         self._transport = transport
         self._read = ReadClient(transport)
         self._loaded = cache(self._read_loaded) if is_preview else self._read_loaded
-        self._members = cache(self._read_members) if is_preview else self._read_members
+        self._members_elsewhere = cache(self._read_members_elsewhere)
 
     @cached_property
     def _configuration(self) -> dict[str, str]:
@@ -165,15 +165,16 @@ class AdminCluster:
         return self._greatest("namespaceBundleUnloadingTimeoutMs") / 1000
 
     def reports_within_s(self) -> float:
-        """How long a new owner may report no topics of a bundle: until its next statistics pass.
+        """How long a new owner may report no topics of a bundle: until its next statistics pass, or its first one.
 
-        By the greatest `statsUpdateFrequencyInSecs` of the active brokers, which none changes without a restart.
+        By the greatest interval and initial delay of the active brokers, which none changes without a restart.
         """
         return self._statistics_s
 
     @cached_property
     def _statistics_s(self) -> float:
-        return self._greatest("statsUpdateFrequencyInSecs") + _STATISTICS_PASS_S
+        until_next = map(self._greatest, ("statsUpdateFrequencyInSecs", "statsUpdateInitialDelayInSecs"))
+        return max(until_next) + _STATISTICS_PASS_S
 
     def _greatest(self, key: str) -> int:
         """The greatest value of a number in the settings of the active brokers, dynamic ones included."""
@@ -275,20 +276,25 @@ class AdminCluster:
     def anti_affinity_peers(self, namespace: str) -> frozenset[str]:
         """The other namespaces of the namespace's anti-affinity group, of any tenant: Pulsar spreads them all.
 
-        Source: Pulsar `LoadManagerShared`.
+        Pulsar lists them for one tenant at a time. Those of other tenants, of which there may be thousands, are read
+        once. Source: Pulsar `LoadManagerShared`.
         """
         group = self._read.anti_affinity_group(namespace)
-        return frozenset() if group is None else self._members(group) - {namespace}
+        if group is None:
+            return frozenset()
+        tenant = namespace.partition("/")[0]
+        return (self._members(group, tenant) | self._members_elsewhere(group, tenant)) - {namespace}
 
-    def _read_members(self, group: str) -> frozenset[str]:
-        """The namespaces of an anti-affinity group, which Pulsar lists for one tenant at a time."""
+    def _read_members_elsewhere(self, group: str, tenant: str) -> frozenset[str]:
+        """The namespaces of an anti-affinity group that belong to other tenants than this one."""
+        others = (self._members(group, other) for other in self._read.tenants() if other != tenant)
+        return frozenset(chain.from_iterable(others))
+
+    def _members(self, group: str, tenant: str) -> frozenset[str]:
         path = f"/admin/v2/namespaces/{escaped(self.cluster_name())}/antiAffinity/{quote(group, safe='')}"
-        found = set[str]()
-        for tenant in self._read.tenants():
-            answer = self._transport.require(self._transport.get(path, params={"tenant": tenant}), 200)
-            members: list[str] = decode(Document(answer.url, answer.body), _NAMES)
-            found.update(members)
-        return frozenset(found)
+        answer = self._transport.require(self._transport.get(path, params={"tenant": tenant}), 200)
+        members: list[str] = decode(Document(answer.url, answer.body), _NAMES)
+        return frozenset(members)
 
     def usage_ratio(self, broker: str) -> float | None:
         """Weighted maximum usage of a broker, from its load report or, under Extensible, its metrics."""

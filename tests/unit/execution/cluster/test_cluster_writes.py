@@ -264,8 +264,16 @@ def test_how_long_an_unload_may_take_is_the_brokers_own_setting(
         assert AdminCluster(transport).unloading_timeout_s() == expected_s
 
 
-@pytest.mark.parametrize(("runtime", "expected_s"), [({}, 75.0), ({"statsUpdateFrequencyInSecs": "240"}, 255.0)])
-def test_a_new_owner_reports_topics_with_its_next_statistics_pass(
+@pytest.mark.parametrize(
+    ("runtime", "expected_s"),
+    [
+        ({}, 75.0),
+        ({"statsUpdateFrequencyInSecs": "240"}, 255.0),
+        ({"statsUpdateFrequencyInSecs": "5"}, 75.0),
+        ({"statsUpdateFrequencyInSecs": "5", "statsUpdateInitialDelayInSecs": "5"}, 20.0),
+    ],
+)
+def test_a_new_owner_reports_topics_with_its_next_statistics_pass_or_its_first(
     httpserver: HTTPServer, runtime: dict[str, str], expected_s: float
 ) -> None:
     brokers = "/admin/v2/brokers"
@@ -458,17 +466,16 @@ def test_the_other_namespaces_of_an_anti_affinity_group_are_those_of_all_tenants
     assert cluster.anti_affinity_peers(NAMESPACE) == {"shop/b", "logs/c"}
 
 
-def test_a_preview_asks_each_tenant_once_for_the_namespaces_of_an_anti_affinity_group(httpserver: HTTPServer) -> None:
+def test_other_tenants_are_asked_once_for_the_namespaces_of_an_anti_affinity_group(
+    httpserver: HTTPServer, cluster: AdminCluster
+) -> None:
     httpserver.expect_request(re.compile("/admin/v2/namespaces/shop/.*/antiAffinity")).respond_with_data("spread")
-    httpserver.expect_request("/admin/v2/brokers/configuration/runtime").respond_with_json({"clusterName": "live"})
     httpserver.expect_request("/admin/v2/tenants").respond_with_json(["logs", "shop"])
     listing = "/admin/v2/namespaces/live/antiAffinity/spread"
     httpserver.expect_request(listing).respond_with_json(["shop/a", "shop/b"])
-    with AdminTransport(AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),))) as transport:
-        cluster = AdminCluster(transport, is_preview=True)
-        assert [cluster.anti_affinity_peers(f"shop/{name}") for name in "ab"] == [{"shop/b"}, {"shop/a"}]
+    assert [cluster.anti_affinity_peers(f"shop/{name}") for name in "ab"] == [{"shop/b"}, {"shop/a"}]
     asked = [request.args["tenant"] for request, _ in httpserver.log if request.path == listing]
-    assert asked == ["logs", "shop"]
+    assert asked == ["shop", "logs", "shop"]
 
 
 def test_a_broker_the_cluster_does_not_know_owns_nothing(httpserver: HTTPServer, cluster: AdminCluster) -> None:
