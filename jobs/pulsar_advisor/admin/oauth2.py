@@ -94,7 +94,7 @@ class _Refusal(msgspec.Struct):
 
 
 class NoToken(ClusterUnreachable):
-    """The issuer returned no token, so no call can be made at all."""
+    """The issuer returned no token, or what holds the credentials has none any more: no call can be made at all."""
 
 
 class AccessToken:

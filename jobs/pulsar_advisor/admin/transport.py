@@ -27,7 +27,7 @@ from pulsar_advisor.admin.clock import clock_difference
 from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.http_session import HttpSession
 from pulsar_advisor.admin.no_answer import NoAnswer, no_answer
-from pulsar_advisor.admin.oauth2 import AccessToken
+from pulsar_advisor.admin.oauth2 import AccessToken, NoToken
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.secret import require_tls_files
 from pulsar_advisor.admin.time_limit import TimelyAdapter
@@ -63,12 +63,17 @@ class Misdirected(ClusterUnreachable):
     """A broker answered with a redirect to a host that isn't one of the cluster."""
 
 
+class _BeingReplaced(NoToken):
+    """Credentials that were read before can't be read now: they may only be in the course of being replaced."""
+
+
 class AdminTransport:
     """Sends single calls to one cluster; thread-safe. Allows nothing but GET, unless created with `writes`.
 
     Any response ends as an `Answer` (see `require`) or in one of our own errors: `NoAnswer` if none came or it makes
-    no sense, `TooLarge`, `NotAsked` if the budget is spent, and `ClusterUnreachable` if a call would have left the
-    cluster. Credentials go only to the hosts of the admin URLs and of the brokers that `trust_brokers` names.
+    no sense, `TooLarge`, `NotAsked` if the budget is spent, `NoToken` if there are no credentials any more, and
+    `ClusterUnreachable` if a call would have left the cluster. Credentials go only to the hosts of the admin URLs and
+    of the brokers that `trust_brokers` names.
     """
 
     def __init__(
@@ -278,13 +283,13 @@ class AdminTransport:
             raise no_answer(address.origin, error, connection, given_s, is_listed=is_listed) from error
 
     def _authorized(self) -> str | None:
-        """The header's value. Credentials that can't be read any more may only be in the course of being replaced."""
+        """The header's value. Raises `UsageError` if the credentials were never read, `NoToken`."""
         try:
             value = self.authorization()
         except UsageError as error:
             if not self._has_authorized:
                 raise
-            raise NoAnswer(str(error), unsent=True) from error
+            raise _BeingReplaced(str(error)) from error
         self._has_authorized = True
         return value
 
@@ -357,7 +362,7 @@ def _session(connection: AdminConnection) -> HttpSession:
 
 
 def _may_be_mended(error: BaseException) -> bool:
-    return isinstance(error, Misdirected) or (isinstance(error, NoAnswer) and not error.timed_out)
+    return isinstance(error, Misdirected | _BeingReplaced) or (isinstance(error, NoAnswer) and not error.timed_out)
 
 
 def _is_transient(answer: Answer) -> bool:

@@ -232,15 +232,15 @@ def test_a_cluster_that_falls_silent_midway_is_asked_once_and_no_more(cluster: F
     assert manifest["incomplete_brokers"] == [cluster.first.id, cluster.second.id]
 
 
-class StopIssuerAt(Silence):
-    """The OAuth2 issuer gives no more tokens once this step begins."""
+class At(Silence):
+    """Something happens once this step begins."""
 
-    def __init__(self, step: str, issuer: HTTPServer) -> None:
-        self.step, self.issuer = step, issuer
+    def __init__(self, step: str, happens: Callable[[], None]) -> None:
+        self.step, self.happens = step, happens
 
     def begin(self, step: str, total: int) -> None:
         if step == self.step:
-            self.issuer.clear()
+            self.happens()
 
 
 def test_a_capture_that_gets_no_more_tokens_ends(cluster: FakeCluster, root: Root, tmp_path: Path) -> None:
@@ -251,7 +251,15 @@ def test_a_capture_that_gets_no_more_tokens_ends(cluster: FakeCluster, root: Roo
         issuer.expect_request("/token").respond_with_json({"access_token": "token", "expires_in": 0})
         oauth2 = {"issuer_url": issuer.url_for(""), "key_file": tmp_path / "key.json"}
         with pytest.raises(NoToken, match=r"^OAuth2 issuer"):
-            capture(cluster.options(oauth2=oauth2), root, StopIssuerAt("namespaces", issuer))
+            capture(cluster.options(oauth2=oauth2), root, At("namespaces", issuer.clear))
+    assert files_under(root) == []
+
+
+def test_a_capture_whose_token_is_taken_away_ends(cluster: FakeCluster, root: Root, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(SECRET)
+    with pytest.raises(NoToken, match=f"can't read the secret in {token}: No such file or directory$"):
+        capture(cluster.options(token_file=token), root, At("namespaces", token.unlink))
     assert files_under(root) == []
 
 
