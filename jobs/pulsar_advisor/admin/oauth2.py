@@ -117,9 +117,9 @@ class AccessToken:
         """The Authorization header's value. Raises `UsageError` for an unusable key, `NoToken`."""
         came_at_s = self._clock()
         with self._lock:
-            if self._failed_at_s >= came_at_s:  # another thread has asked in vain while this one waited
-                raise self._failure
             if self._clock() >= self._renew_at_s:
+                if self._failed_at_s >= came_at_s:  # another thread has asked in vain while this one waited
+                    raise self._failure
                 self._renew()
             return f"Bearer {self._token}"
 

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,24 @@ def test_threads_that_wait_for_a_token_share_the_failure(issuer: Issuer, key_fil
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(failure, range(4)))) == 1
     assert len(issuer.server.log) == 1
+
+
+def test_a_thread_that_waited_takes_the_token_that_came_after_a_failure(issuer: Issuer, key_file: Path) -> None:
+    came_s, later_s = [0.0], count(1.0)
+
+    def now_s() -> float:
+        if not came_s:
+            return next(later_s)
+        mine_s = came_s.pop()
+        key_file.write_text("")  # while this thread waits, others come: one in vain, the next is given a token
+        with pytest.raises(UsageError):
+            token.authorization()
+        key_file.write_text(json.dumps(KEY))
+        token.authorization()
+        return mine_s
+
+    token = AccessToken(ClientCredentials(issuer_url=issuer.url, key_file=key_file), "us/1", now_s)
+    assert token.authorization() == "Bearer token-1"
 
 
 def test_calls_carry_the_token(issuer: Issuer, key_file: Path) -> None:
