@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pulsar_advisor.model.bounds import VALID_FOR_S
-from pulsar_advisor.model.cluster.bundle_range import contains, parse_range
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, parse_range
 from pulsar_advisor.model.cluster.cluster_state import (
+    NO_ROW,
     ClusterState,
     Floats,
     possible,
@@ -122,14 +123,14 @@ def disturbance_of(state: ClusterState, plan: Plan | None, takes_s: TakesS | Non
 
 def _non_persistent(state: ClusterState, unloads: Iterable[Step]) -> int:
     """How many loaded non-persistent topics the bundles of these steps have, children of splits included."""
-    topics, names = state.topics, state.namespaces.names
-    ranges = defaultdict[str, list[tuple[int, int]]](list)
+    topics, namespaces = state.topics, {name: row for row, name in enumerate(state.namespaces.names)}
+    rows = np.flatnonzero(topics.loaded & topics.is_non_persistent)
+    namespace, position, closed = topics.namespace[rows], topics.hash[rows], np.zeros(len(rows), dtype=np.bool_)
     for step in unloads:
-        ranges[step.namespace].append(parse_range(step.bundle))
-    return sum(
-        any(contains(*bounds, int(topics.hash[row])) for bounds in ranges[names[topics.namespace[row]]])
-        for row in np.flatnonzero(topics.loaded & topics.is_non_persistent).tolist()
-    )
+        lower, upper = parse_range(step.bundle)
+        inside = (position >= lower) & ((position < upper) | (upper == FULL_UPPER_BOUND))
+        closed |= inside & (namespace == namespaces.get(step.namespace, NO_ROW))
+    return int(closed.sum())
 
 
 def tenants_of(state: ClusterState, plan: Plan | None) -> tuple[Tenant, ...]:

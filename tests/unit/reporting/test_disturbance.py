@@ -55,6 +55,19 @@ def test_messages_to_non_persistent_topics_are_said_to_be_lost() -> None:
     )
 
 
+def test_of_a_split_bundles_topics_only_those_of_the_moving_child_are_lost() -> None:
+    inputs = skewed_inputs()
+    plan, state = inputs.plans[0], inputs.state
+    unload = next(step for step in plan.steps if step.executable and step.action == "unload")
+    held = np.flatnonzero([state.bundle_name(row) == unload.bundle_name for row in state.topics.bundle.tolist()])
+    names, position = state.topics.names.copy(), np.sort(state.topics.hash[held])
+    names[held] = [f"non-persistent://t/n/{row}" for row in held.tolist()]
+    child = f"{unload.bundle.partition('_')[0]}_0x{position[1]:08x}"
+    plan = plan.model_copy(update={"steps": (unload.model_copy(update={"bundle": child}),)})
+    found = disturbance_of(replace(state, topics=replace(state.topics, names=names)), plan, takes_s)
+    assert (len(held) > 1, found and found.non_persistent_topics) == (True, 1)
+
+
 def test_of_a_roll_only_the_first_turn_is_estimated() -> None:
     inputs = skewed_inputs()
     roll = inputs.plans[0].model_copy(update={"shedder": ROLL})
