@@ -52,7 +52,10 @@ def require_tls_files(*files: Path | None) -> None:
             raise UsageError(f"TLS file {file} is encrypted: give the key without a passphrase, readable by you alone")
 
 
-_GIVEN_ITSELF: Final = "a secret was given in place of the file or environment variable that holds it: name that"
+_GIVEN_ITSELF: Final = (
+    "the file or environment variable given for a secret can't be read, and isn't shown, as it looks like the secret "
+    "itself: name what holds the secret"
+)
 _SECRET: Final = re.compile(r"(token|data):|eyJ")
 """How a secret begins that is given for its file: in two forms that Pulsar's clients take, or a JSON Web Token."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

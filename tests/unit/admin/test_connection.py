@@ -41,9 +41,10 @@ def test_the_password_of_an_admin_url_is_refused_and_not_repeated() -> None:
         "file:eyJhbGciOiJIUzI1NiJ9.e30.hunter2",
         "file:token:hunter2",
         "file:data:application/json;base64,hunter2",
+        "env:of.a.pod-hunter2",
     ],
 )
 def test_a_secret_in_place_of_its_reference_is_not_shown(reference: str) -> None:
-    with pytest.raises(UsageError, match="a secret was given in place of the file or environment variable") as error:
+    with pytest.raises(UsageError, match="can't be read, and isn't shown, as it looks like the secret itself") as error:
         secret_at(reference)
     assert "hunter2" not in "".join(traceback.format_exception(error.value))
