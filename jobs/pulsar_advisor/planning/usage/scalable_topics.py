@@ -66,7 +66,7 @@ def _in_partitions(topic: str, parts: int | None) -> str:
         return "no number of partitions is enough"
     if _whole(topic) != topic:
         return f"with {parts} times as many partitions, each {_FITS}, but consider its keys first"
-    return f"as a new topic of {parts} partitions, each {_FITS}: an existing one gets none"
+    return f"as a new topic of {parts} partitions, each {_FITS}, but this one can't be given any"
 
 
 def _whole(topic: str) -> str:

@@ -88,7 +88,7 @@ def test_an_ordinary_topic_may_be_made_scalable_from_release_5_on() -> None:
 def test_a_topic_without_partitions_has_to_be_made_anew() -> None:
     state = sharing(100.0, 9_000.0, partition="persistent://t/n/views")
     assert cure(state, resolve_settings("4.2.4").values, row(state, "persistent://t/n/views"), 3) == (
-        "as a new topic of 3 partitions, each would be within it: an existing one gets none"
+        "as a new topic of 3 partitions, each would be within it, but this one can't be given any"
     )
 
 
