@@ -44,8 +44,8 @@ def write_day(
     `require` raises if the day isn't ours to write any more. Raises `StorageError`.
     """
     files = {name: _write(day.folder(name), rows) for name, rows in tables.items()}
-    written = result(files)
     require()
+    written = result(files)
     write_file(day.result_file, written.content())
     for name, file in files.items():
         require()

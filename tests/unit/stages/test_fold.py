@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ from moments import FIRST, moment
 from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.documents.manifest import Manifest, Missing
 from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.seals import seals_of_snapshot
 from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
 from pulsar_advisor.history.day import fold as fold_tables
 from pulsar_advisor.history.moment import Moment
@@ -476,6 +478,7 @@ def test_whoever_was_overtaken_leaves_the_day_of_the_new_writer_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_result: bool
 ) -> None:
     day = snapshot_of_one_bundle(tmp_path, MORNING).day(DAY)
+    ledger = open_ledger(day.root.ledger_url)
     theirs: list[HistoryDay] = []
 
     def suspended_after_it(path: UPath, content: bytes) -> None:
@@ -491,6 +494,8 @@ def test_whoever_was_overtaken_leaves_the_day_of_the_new_writer_as_it_is(
         fold(day)
     assert [day_if_any(day)] == theirs
     assert list(damage(day.root, theirs[0], DAY_TABLES)) == []
+    with closing(ledger):
+        assert len(seals_of_snapshot(ledger, day.root.cluster, DAY)) == (2 if has_result else 1)
 
 
 @pytest.mark.parametrize("other", [True, False], ids=["another ledger", "no ledger"])
