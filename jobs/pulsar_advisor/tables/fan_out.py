@@ -26,9 +26,9 @@ def fan_out(
     Each call is a separate Spark task, if the session has enough shuffle partitions or `most` allows more. Without a
     session, or with only one partition (`session`: for a small snapshot), this process makes all calls in sequence: a
     Python worker would first import and read everything again. Payloads are JSON values; `function` is a module-level
-    function (executors import it, so its module must be installed or shipped there) and returns text. It reads its own
-    input, such as `cluster_state(...)`, where it runs. An `AdvisorError` of a call is raised as it is, on executors
-    once all calls have ended; any other exception ends them all.
+    function, or a `partial` of one (executors import it, so its module must be installed or shipped there), and returns
+    text. It reads its own input, such as `cluster_state(...)`, where it runs. An `AdvisorError` of a call is raised as
+    it is, on executors once all calls have ended; any other exception ends them all.
     """
     side_by_side = 1 if spark is None else min(len(tasks), most or int(spark.conf.get(_PARTITIONS) or len(tasks)))
     if spark is None or side_by_side <= 1:
