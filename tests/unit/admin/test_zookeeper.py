@@ -219,7 +219,7 @@ def test_servers_that_swallow_calls_leave_the_others_their_turn(monkeypatch: pyt
     connection = ZooKeeperConnection(hosts=hosts, timeout_s=0.6)
     with pytest.raises(ClusterUnreachable), connection.session():
         pass
-    assert sum(waited_s[:2]) < connection.timeout_s
+    assert (len(waited_s) >= 3, sum(waited_s[:2]) < connection.timeout_s) == (True, True)
 
 
 @pytest.mark.parametrize("connects", ["in time", "once it was given up"])
