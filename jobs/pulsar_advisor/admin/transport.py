@@ -302,7 +302,7 @@ class AdminTransport:
         if address.scheme == "https" and target.scheme != "https":
             raise ClusterUnreachable(
                 f"{address.origin}: redirects to {target.origin}: not followed, credentials would be sent unencrypted: "
-                "give the brokers' own https addresses, as a load balancer that ends TLS hides it from them"
+                "give the brokers' own https addresses, as behind a load balancer that ends TLS they redirect to http"
             )
         return target
 
