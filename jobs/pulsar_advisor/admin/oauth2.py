@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from math import isfinite
 from typing import Final, Self, TypeVar
 
 import msgspec
@@ -133,7 +134,8 @@ class AccessToken:
                 raise
             self._renew_at_s = min(self._expires_at_s, self._clock() + RENEW_AGAIN_S)
             return
-        lifetime_s = LIFETIME_UNTOLD_S if token.expires_in is None else token.expires_in
+        told_s = token.expires_in
+        lifetime_s = told_s if told_s is not None and isfinite(told_s) else LIFETIME_UNTOLD_S
         self._renew_at_s = asked_at_s + RENEW_AFTER_RATIO * lifetime_s
         self._token, self._expires_at_s = token.access_token, asked_at_s + lifetime_s
 

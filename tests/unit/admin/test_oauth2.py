@@ -104,7 +104,8 @@ def test_the_key_may_lie_in_an_environment_variable(issuer: Issuer, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("lifetime_s", "kept_s", "renewed_s"), [(3600, 3239, 3241), ("3600", 3239, 3241), (None, 53, 55)]
+    ("lifetime_s", "kept_s", "renewed_s"),
+    [(3600, 3239, 3241), ("3600", 3239, 3241), (None, 53, 55), ("nan", 53, 55), ("inf", 53, 55)],
 )
 def test_a_token_is_renewed_before_it_expires(
     issuer: Issuer, key_file: Path, lifetime_s: int | str | None, kept_s: float, renewed_s: float
