@@ -29,7 +29,7 @@ STEP_S: Final = 30
 LAG_S: Final = 90
 """How old a figure may be that was scraped at a moment: brokers count once a minute, and are asked every 15 s."""
 ROUNDED: Final = 0.04
-"""These brokers count every five seconds: a pass that begins a fifth of a second late counts so much more."""
+"""These brokers count every five seconds: a pass that starts a fifth of a second late counts 4 % more."""
 BUSY_PER_S: Final = 20
 """Messages/s: one message more in a pass that no scrape saw is a percent."""
 

@@ -34,10 +34,10 @@ _LIBPQ: Final = {
     "keepalives_interval": "5",
     "keepalives_count": "3",
 }
-"""Options of libpq, in s but for the third (ms): text is what was hashed, whatever the database or role prefers, and a
-PostgreSQL that the network has lost is given up within a minute.
+"""Options of libpq: text comes back as it was hashed, whatever encoding the database or role prefers, and a PostgreSQL
+that the network has lost is given up within a minute (s; `tcp_user_timeout` in ms).
 
-Without the latter a run waits for a quarter of an hour and more, maybe with the cluster's own balancer off.
+Without these limits a run waits for a quarter of an hour and more, maybe with the cluster's own balancer off.
 """
 
 _SQLITE_HEADER: Final = b"SQLite format 3\0"

@@ -44,7 +44,7 @@ def send(run: OngoingRun, step: Step, call: Unload | Split, topic: str | None) -
     run.held.sent(step.id, str(call.request), topic)
     run.progress(f"{step.id}: {call.request}")
     run.held.renew()  # raises if this process was suspended and another one has taken over
-    if (ago_ms := abs(run.ledger.now_ms() - run.looked_at_ms[step.id])) > LEASE_MS:  # suspended, and nobody took over
+    if (ago_ms := abs(run.ledger.now_ms() - run.looked_at_ms[step.id])) > LEASE_MS:  # suspended, but not replaced
         raise Stop(f"{step.id} was not sent: the cluster was looked at {ago_ms // 1000} s ago, and may have changed")
     sent_at_s = run.clock.monotonic_s()
     reply = reply_of(lambda: run.cluster.send(call))

@@ -102,6 +102,16 @@ def left_off(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     assert cluster.overrides == BOTH_OFF
 
 
+def restore_left(ledger: Ledger, cluster: FakeCluster) -> None:
+    """What `guard restore` does."""
+    restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
+
+
+def taken_over(ledger: Ledger, plan: Plan) -> HeldRun:
+    """The plan's first run, in the hands of another process."""
+    return take_over(ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0])
+
+
 def test_the_next_apply_of_any_plan_restores_what_was_left_and_says_so_loudly(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
@@ -173,14 +183,13 @@ def test_what_a_run_switches_off_again_while_another_setting_is_restored_stays_o
     def restore_slowly(*of_the_first: Any) -> str | None:
         monkeypatch.setattr(restoring, "restore", restore)
         found = restore(*of_the_first)
-        restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
-        run_of_plan, approval = runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0]
-        guard.record_switching_off(take_over(ledger, run_of_plan, approval), SPLITTING, None, OFF, {})
+        restore_left(ledger, cluster)
+        guard.record_switching_off(taken_over(ledger, plan), SPLITTING, None, OFF, {})
         cluster.overrides[SPLITTING] = OFF
         return found
 
     monkeypatch.setattr(restoring, "restore", restore_slowly)
-    restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
+    restore_left(ledger, cluster)
     assert cluster.overrides == {SPLITTING: OFF}
 
 
@@ -190,12 +199,11 @@ def test_a_restoring_call_is_not_repeated_once_another_run_has_switched_the_sett
     left_off(ledger, cluster, plan)
 
     def busy_while_a_run_begins() -> Reply:
-        run_of_plan, approval = runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0]
-        guard.record_switching_off(take_over(ledger, run_of_plan, approval), SHEDDING, None, OFF, {})
+        guard.record_switching_off(taken_over(ledger, plan), SHEDDING, None, OFF, {})
         return BUSY
 
     cluster.mistaken_once("send", busy_while_a_run_begins)
-    restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
+    restore_left(ledger, cluster)
     assert cluster.overrides == BOTH_OFF
 
 
@@ -207,7 +215,7 @@ def test_a_run_that_is_aborted_just_before_it_switches_a_setting_off_leaves_it_o
     def record_and_be_aborted(*switch: Any) -> None:
         record(*switch)
         abort(ledger, plan, BOB)
-        restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
+        restore_left(ledger, cluster)
 
     monkeypatch.setattr(guard, "record_switching_off", record_and_be_aborted)
     with pytest.raises(Refused, match="was aborted or taken over"):
@@ -221,7 +229,7 @@ def test_a_switch_is_not_repeated_once_the_run_was_aborted_and_its_settings_give
     def busy_and_then_suspended() -> Reply:
         abort(ledger, plan, BOB)
         cluster.time.pass_s(120)
-        restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
+        restore_left(ledger, cluster)
         return BUSY
 
     cluster.mistaken_once("send", busy_and_then_suspended)
@@ -253,12 +261,11 @@ def test_what_a_run_has_switched_off_again_while_it_was_looked_at_stays_off(
 
     def a_run_begins(setting: str) -> str | None:
         cluster.override = shown  # type: ignore[method-assign]
-        run_of_plan, approval = runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0]
-        guard.record_switching_off(take_over(ledger, run_of_plan, approval), SHEDDING, None, OFF, {})
+        guard.record_switching_off(taken_over(ledger, plan), SHEDDING, None, OFF, {})
         return shown(setting)
 
     cluster.override = a_run_begins  # type: ignore[method-assign]
-    restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
+    restore_left(ledger, cluster)
     assert cluster.overrides == BOTH_OFF
 
 
@@ -450,7 +457,7 @@ def test_a_single_bad_answer_does_not_keep_off_what_an_earlier_run_left_off(
 ) -> None:
     left_off(ledger, cluster, plan)
     cluster.mistaken_once("override", unreadable)
-    restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
+    restore_left(ledger, cluster)
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
@@ -461,7 +468,7 @@ def test_whoever_restores_waits_for_a_broker_that_has_just_died(
     shown = cluster.effective
     cluster.effective = lambda setting: unreadable() if B3 in cluster.active_brokers() else shown(setting)  # type: ignore[method-assign, assignment, return-value]
     cluster.later(30, lambda: cluster.brokers.discard(B3))
-    restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
+    restore_left(ledger, cluster)
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
@@ -500,7 +507,7 @@ def test_a_setting_that_can_not_be_read_does_not_keep_the_other_one_off_if_both_
 
     cluster.override = read  # type: ignore[method-assign]
     with pytest.raises(ClusterUnreachable):
-        restore_what_was_left(Work(ledger, cluster, lambda _line: None, cluster.time.clock), "live")
+        restore_left(ledger, cluster)
     assert cluster.overrides == {SHEDDING: OFF}
     assert [switch.setting for switch in switched_off(ledger, "live")] == [SHEDDING]
 
@@ -801,7 +808,7 @@ def test_a_run_that_was_overtaken_leaves_the_guard_to_the_process_that_goes_on(
 ) -> None:
     def overtake() -> None:
         cluster.time.pass_s(181)
-        take_over(ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0])
+        taken_over(ledger, plan)
 
     cluster.whenever("after the call", overtake)
     assert "taken over" in run(plan, ledger, cluster, guard=True).sentence
@@ -816,7 +823,7 @@ def test_a_run_that_is_overtaken_while_it_restores_leaves_the_rest_to_the_proces
     def overtaken(write: Override) -> Reply:
         if write == Override(SHEDDING, None):  # restored first
             cluster.time.pass_s(181)
-            take_over(ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0])
+            taken_over(ledger, plan)
         return send(write)
 
     cluster.send = overtaken  # type: ignore[method-assign, assignment]
@@ -847,9 +854,7 @@ def test_a_process_that_was_suspended_before_it_switches_finds_out_that_it_was_o
     def suspended_afterwards(held: HeldRun, setting: str, *how: Any) -> None:
         record(held, setting, *how)
         cluster.time.pass_s(181)
-        other = take_over(
-            ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0]
-        )
+        other = taken_over(ledger, plan)
         other.end("stopped", "")
         restore_what_was_left(Work(ledger, cluster, lambda _line: None), "live")
 
