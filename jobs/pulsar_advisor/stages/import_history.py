@@ -88,7 +88,7 @@ def run(
             before = day_if_any(day)
             if before is not None and not _is_to_be_imported(root, before, window):
                 _log.info("day %s already exists: kept", day)
-                remove_parts(day)  # parts of an import that was killed after the day was written
+                remove_parts(day, lease.require)  # parts of an import that was killed after the day was written
                 yield before
                 continue
             with ledger_if_any(ledger_address or root.own_ledger_url) as ledger:
@@ -202,7 +202,7 @@ def _import_day(
         return made
 
     written = write_day(day, tables, result, require)
-    remove_parts(day)
+    remove_parts(day, require)
     return written
 
 

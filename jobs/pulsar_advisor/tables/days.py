@@ -102,10 +102,11 @@ def read_part(day: Day, name: str) -> pa.Table | None:
         raise StorageError(f"{path} can't be read: {error}: remove it and import the day again") from error
 
 
-def remove_parts(day: Day) -> None:
-    """Remove all parts of a day that has been written, if there are any. Raises `StorageError`."""
+def remove_parts(day: Day, require: Callable[[], None]) -> None:
+    """Remove all parts of a day that has been written, if there are any. Raises as `write_day` does."""
     folder = day.folder(_PARTS)
     if folder.is_dir():
+        require()
         remove_other_files(day.root, folder, ())
         with suppress(OSError):  # an object store has no empty folders
             folder.rmdir()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pulsar_advisor.history.columns import DAY_TABLES
-from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.moments import folded_moments
-from pulsar_advisor.tables.days import read_day_tables
+from pulsar_advisor.storage.lease import Lease
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.days import read_day_tables, read_part, remove_parts, write_part
 from unit.stages.test_fold import DAY, EVENING, MORNING, NOON
 from written_tables import snapshot_of_one_bundle
 
@@ -57,3 +60,11 @@ def test_a_table_that_is_gone_is_said_with_what_to_do(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(StorageError, match=r"can't be read: .*: fold the day again"):
         read_day_tables(root, day, {"events": DAY_TABLES["events"]})
+
+
+def test_whoever_was_overtaken_leaves_the_parts_of_the_new_writers_import(tmp_path: Path) -> None:
+    day = Root(str(tmp_path), "c").day(DAY)
+    write_part(day, "theirs", pa.table({"bundle": [1]}))
+    with pytest.raises(Refused, match="was taken over by another process"):
+        remove_parts(day, Lease(DAY, day.folder("result")).require)
+    assert read_part(day, "theirs") is not None
