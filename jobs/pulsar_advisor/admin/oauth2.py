@@ -169,9 +169,13 @@ class AccessToken:
         return key
 
     def _ask(self, kind: type[T], method: str, url: str, form: dict[str, str] | None = None) -> T:
-        """One response from the issuer; retried after a pause while the issuer is overloaded or unreachable."""
+        """One response from the issuer; retried after a pause while the issuer is overloaded or unreachable.
+
+        Not while the present token can be used until the issuer is asked again: each attempt may wait for `TIMEOUT_S`.
+        """
+        is_usable = self._clock() + RENEW_AGAIN_S < self._expires_at_s
         retrying = Retrying(
-            stop=stop_after_attempt(ATTEMPTS),
+            stop=stop_after_attempt(1 if is_usable else ATTEMPTS),
             wait=wait_random_exponential(multiplier=0.2, max=5),
             retry=retry_if_exception_type(_TryAgain),
             sleep=time.sleep,

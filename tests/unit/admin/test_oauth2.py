@@ -134,6 +134,19 @@ def test_a_token_that_can_not_be_renewed_yet_is_used_until_it_expires(issuer: Is
         token.authorization()
 
 
+def test_nobody_waits_for_an_overloaded_issuer_while_the_token_is_valid(issuer: Issuer, key_file: Path) -> None:
+    clock = Clock()
+    token = AccessToken(ClientCredentials(issuer_url=issuer.url, key_file=key_file), "us/1", clock)
+    token.authorization()
+    issuer.fails("/token", {}, 503)
+    asked = []
+    for clock.now_s in (3300.0, 3580.0):
+        before = len(issuer.server.log)
+        assert token.authorization() == "Bearer token-1"
+        asked.append(len(issuer.server.log) - before)
+    assert asked == [2, 1 + oauth2.ATTEMPTS]
+
+
 def test_many_threads_ask_for_one_token(issuer: Issuer, key_file: Path) -> None:
     token = AccessToken(ClientCredentials(issuer_url=issuer.url, key_file=key_file), "us/1")
     with ThreadPoolExecutor(8) as pool:
