@@ -205,9 +205,9 @@ class ReadClient:
         return self._document(f"/admin/v2/namespaces/{escaped(namespace)}")
 
     def anti_affinity_group(self, namespace: str) -> str | None:
-        """Anti-affinity group of a namespace, None if it has none."""
+        """Anti-affinity group of a namespace, None if it has none. Quotes that a client sent are part of it."""
         answer = self._get(f"/admin/v2/namespaces/{escaped(namespace)}/antiAffinity", accepted=(200, 204))
-        group = answer.text.strip().strip('"')
+        group = answer.text.strip()
         if group.startswith("<") or _is_document(group):
             raise UnreadableAnswer(answer.url, "expected a name, not a page or a document", answer.body)
         return group or None

@@ -157,7 +157,7 @@ def test_a_namespace_without_anti_affinity_group_answers_with_nothing(
     assert client.anti_affinity_group("public/default") is None
 
 
-@pytest.mark.parametrize("name", ["zoo", "[zoo", "{a}"])
+@pytest.mark.parametrize("name", ["zoo", "[zoo", "{a}", '"zoo"'])
 def test_an_anti_affinity_group_is_bare_text(broker: HTTPServer, client: ReadClient, name: str) -> None:
     broker.expect_request("/admin/v2/namespaces/public/default/antiAffinity").respond_with_data(name)
     assert client.anti_affinity_group("public/default") == name
