@@ -154,6 +154,21 @@ def test_a_window_over_midnight_belongs_to_the_day_it_begins(file: Path, now: da
     assert (unmet(file, make_plan([unload_step()]), now) == []) == inside
 
 
+@pytest.mark.parametrize(
+    ("now", "inside"),
+    [
+        (datetime(2026, 11, 20, 7, 59, tzinfo=UTC), False),
+        (datetime(2026, 11, 20, 8, 0, tzinfo=UTC), True),
+        (datetime(2026, 11, 21, 7, 59, tzinfo=UTC), True),
+        (datetime(2026, 11, 21, 8, 0, tzinfo=UTC), False),
+    ],
+)
+def test_a_window_that_ends_when_it_begins_lasts_a_day(file: Path, now: datetime, inside: bool) -> None:
+    days = TEXT.replace("[mon, tue, wed, thu, fri, sat]", "[fri]")
+    file.write_text(days.replace("'18:00'", "'08:00'").replace("Europe/Berlin", "UTC"))
+    assert (unmet(file, make_plan([unload_step()]), now) == []) == inside
+
+
 @pytest.mark.parametrize(("day", "frozen"), [(19, False), (20, True)])
 def test_a_freeze_sends_every_plan_to_a_person(file: Path, day: int, frozen: bool) -> None:
     file.write_text(TEXT.replace("fri, sat]", "fri, sat, sun]"))
