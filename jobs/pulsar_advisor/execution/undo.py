@@ -116,7 +116,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
     at_ms = ledger.now_ms()
     attempted = [step for step in plan.executable_steps if step.id in records]
     confirmed = [step for step in attempted if _is_confirmed(records, step)]
-    changes = _changes(plan)
+    changes = usage_changes(plan)
     moves: dict[str, list[Step]] = {}  # by bundle, in the order of the last ones: to undo these undoes all
     for step in confirmed:
         if step.action == "unload":
@@ -262,7 +262,7 @@ def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
     """The plan's forecast if only these steps (by id) are done: each adds what it adds in the plan."""
     if (planned := _planned(plan, done)) is not None:
         return planned
-    brokers, changes = dict(plan.predicted.before.brokers), _changes(plan)
+    brokers, changes = dict(plan.predicted.before.brokers), usage_changes(plan)
     for broker, reached in _usages_with(plan, changes, done, brokers).items():
         if any(change.step in done for change in changes.get(broker, ())):
             brokers[broker] = brokers[broker].model_copy(update=_usage(reached))
@@ -277,11 +277,6 @@ def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
         mean_ratio=fmean(usages) if usages else None,
         standard_deviation_ratio=pstdev(usages) if usages else None,
     )
-
-
-def _changes(plan: Plan) -> Mapping[str, Sequence[UsageChange]]:
-    """The changes of each broker that the plan forecasts."""
-    return {broker: usage_changes(plan, broker) for broker in plan.predicted.before.brokers}
 
 
 def _usages_with(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -336,7 +337,7 @@ def overload(
     """
     if step.destination is None or fresh_usage_ratio is None:
         return
-    changes = usage_changes(plan, step.destination)
+    changes = usage_changes(plan).get(step.destination, ())
     added = {change.step: change.added for change in changes if change.added is not None}
     before = plan.predicted.before.brokers.get(step.destination)
     if len(added) < len(changes) or before is None or before.usage_ratio is None:
@@ -365,16 +366,14 @@ class UsageChange(NamedTuple):
         return None if self.before is None or self.afterwards is None else self.afterwards - self.before
 
 
-def usage_changes(plan: Plan, broker: str) -> Sequence[UsageChange]:
-    """The changes of a broker by the plan's steps, in their order."""
-    row = plan.predicted.before.brokers.get(broker)
-    usage = row.usage_ratio if row else None
-    found = []
+def usage_changes(plan: Plan) -> Mapping[str, Sequence[UsageChange]]:
+    """The changes of each broker by the plan's steps, in their order; a broker that none changes is left out."""
+    usages = {broker: row.usage_ratio for broker, row in plan.predicted.before.brokers.items()}
+    found: defaultdict[str, list[UsageChange]] = defaultdict(list)
     for step in plan.executable_steps:
-        if broker in step.predicted.brokers:
-            afterwards = step.predicted.brokers[broker]
-            found.append(UsageChange(step.id, usage, afterwards))
-            usage = afterwards
+        for broker, afterwards in step.predicted.brokers.items():
+            found[broker].append(UsageChange(step.id, usages.get(broker), afterwards))
+            usages[broker] = afterwards
     return found
 
 
