@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, get_args
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
+    Double,
     ForeignKey,
     Index,
     String,
@@ -67,6 +68,7 @@ OF_GUARDS: Final = text(_one_of("kind", GUARD_EVENTS))
 class Base(DeclarativeBase):
     """Registry of the ledger's tables."""
 
+    type_annotation_map: ClassVar = {float: Double}  # as from SQLAlchemy 2.1 on
     _not_hashed: ClassVar[frozenset[str]] = frozenset()
 
     @property
