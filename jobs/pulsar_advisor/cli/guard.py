@@ -37,7 +37,8 @@ def restore(
     Parameters
     ----------
     as_
-        Your name, if a plain `false`, which an earlier release or somebody else may have written, is to be undone too.
+        Your name, if a plain `false`, which an earlier release or somebody else may have written, is to be undone too,
+        or what a run wrote that the ledger lacks.
     """
     with _opened(reach.place) as (book, names):
         from pulsar_advisor.stages.apply import restore_balancer

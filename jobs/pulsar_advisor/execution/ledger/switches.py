@@ -16,6 +16,8 @@ from pulsar_advisor.execution.ledger.tables import GUARD_EVENTS, OF_GUARDS, Even
 
 _SWITCHED_OFF, _SWITCHED_BACK = GUARD_EVENTS
 
+LEFT_AS_IT_IS: Final = "left as it is"
+"""How a setting is switched back that a person wants to stay off."""
 MAY_ACT_MS: Final = 120_000
 """How long after its record a call may still act if nothing shows that it did: a proxy may hand it on to a broker when
 whoever sent it has stopped waiting, or is gone."""
@@ -39,12 +41,19 @@ class SwitchedOff:
     effective: Mapping[str, str] = field(default_factory=dict)
     """The value in each broker's memory before, by broker id; empty in ledgers of earlier releases."""
 
+    @property
+    def was_found(self) -> bool:
+        """Whether it was off already as only the advisor leaves it: the run that did so is missing from the ledger."""
+        return self.written is not None and self.before == self.written
+
 
 @dataclass(frozen=True)
 class _OfSetting:
     """What every event about a guard says."""
 
     setting: str
+    how: str = ""
+    """How it was switched back, in words."""
 
 
 def record_switching_off(
@@ -81,6 +90,13 @@ def may_still_act(ledger: Ledger, switch: SwitchedOff) -> bool:
         return False
     with ledger.reading() as session:
         return session.scalars(went_on.limit(1)).first() is None
+
+
+def stays_off(ledger: Ledger, cluster_name: str, setting: str) -> bool:
+    """Whether a setting was last left as a run had left it, by a person's decision."""
+    with ledger.reading() as session:
+        said = [recorded(row, _OfSetting) for row in _of_guards(session, cluster_name)]
+    return next((one.how for one in reversed(said) if one.setting == setting), "").startswith(LEFT_AS_IT_IS)
 
 
 def settled_at_ms(ledger: Ledger, cluster_name: str) -> int:

@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.held_run import HeldRun
-from pulsar_advisor.execution.ledger.switches import SwitchedOff, may_still_act, record_switching_off, switched_off
+from pulsar_advisor.execution.ledger.switches import (
+    SwitchedOff,
+    may_still_act,
+    record_switching_off,
+    stays_off,
+    switched_off,
+)
 from pulsar_advisor.execution.run.guard.left_off import look_later, open_call, wait_until_settled
 from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, put_back_each, restore
 from pulsar_advisor.execution.run.guard.settings import (
@@ -89,6 +95,10 @@ class Guard:
             if earlier and earlier.written == before and earlier.run not in self.runs:
                 # Answer for what that run left off, or whoever restores that switches it on during this one.
                 record_switching_off(self.run, setting, earlier.before, OFF, effective)
+                self.switched.add(setting)
+            elif before == OFF and not earlier and not stays_off(self.attempt.ledger, self.run.cluster_name, setting):
+                # A run did this that the ledger has lost, as an earlier copy has: it stays a debt, for a person.
+                record_switching_off(self.run, setting, before, OFF, effective)
                 self.switched.add(setting)
             self.settled.add(setting)
             return

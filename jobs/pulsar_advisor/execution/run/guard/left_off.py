@@ -11,7 +11,13 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import summary_of_plan
 from pulsar_advisor.execution.ledger.rolls import goes_on, roll_of_plan, runs_of_roll
 from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
-from pulsar_advisor.execution.ledger.switches import MAY_ACT_MS, SwitchedOff, record_switched_back, switched_off
+from pulsar_advisor.execution.ledger.switches import (
+    LEFT_AS_IT_IS,
+    MAY_ACT_MS,
+    SwitchedOff,
+    record_switched_back,
+    switched_off,
+)
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.guard.settings import in_words
 from pulsar_advisor.execution.run.options import Work
@@ -60,14 +66,15 @@ def _is_kept(ledger: Ledger, switch: SwitchedOff) -> bool:
 def leave_as_it_is(ledger: Ledger, cluster_name: str, decided_by: Person) -> None:
     """Record that a person wants the settings that runs left off to stay off."""
     for switch in left_off(ledger, cluster_name):
-        record_switched_back(ledger, switch, f"left as it is, by {decided_by}")
+        record_switched_back(ledger, switch, f"{LEFT_AS_IT_IS}, by {decided_by}")
 
 
 def warning(switch: SwitchedOff, cluster_name: str) -> str:
     """A warning for a person: which setting is off, since which run, and its previous value."""
+    how = "was found off by" if switch.was_found else "was switched off by"
     return (
-        f"ATTENTION: {switch.setting} of cluster '{cluster_name}' was switched off by run {switch.run} and not "
-        f"restored (it was {in_words(switch.before)})"
+        f"ATTENTION: {switch.setting} of cluster '{cluster_name}' {how} run {switch.run} and not restored (it was "
+        f"{in_words(switch.before)})"
     )
 
 

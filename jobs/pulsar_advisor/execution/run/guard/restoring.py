@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -129,6 +130,15 @@ def _restore_once(
             f"ATTENTION: {setting} is '{now}', set by run {switch.run} or by someone since (earlier releases "
             f"left no mark of their own). To restore or leave it: {reader().decide_about_balancer}"
         )
+    if switch.was_found:
+        if now == ours and decided_by is None:
+            return say(
+                f"ATTENTION: {setting} is '{now}', as only the advisor leaves it, and this ledger lacks the run that "
+                "did: it is an earlier copy, or a run of another ledger is under way. To restore or leave it: "
+                f"{reader().decide_about_balancer}"
+            )
+        # Unless its file or an earlier override had another value, which nothing shows any more.
+        before, switch = None, replace(switch, effective=dict.fromkeys(switch.effective, "true"))
     # One that shows our value is the cluster that we switched.
     if now != ours and decided_by is None and (why := why_elsewhere(switch, cluster)):
         return say(f"ATTENTION: {setting} is {in_words(now)}, and {why}")

@@ -759,6 +759,35 @@ def test_a_false_that_may_be_anyones_waits_for_a_person(earlier: Ledger, cluster
     assert (cluster.overrides, switched_off(earlier, "live")) == ({SHEDDING: "true"}, ())
 
 
+def test_what_a_run_left_off_that_the_ledger_has_lost_waits_for_a_person(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    """The ledger was restored from a copy made before that run."""
+    cluster.misses_deletions = {B2}
+    for setting in BOTH_OFF:
+        cluster.send(Override(setting, OFF))
+    result = run(plan, ledger, cluster, guard=True)
+    assert (result.outcome, result.exit_code, result.still_off) == ("done", 8, (SHEDDING, SPLITTING))
+    assert f"{SHEDDING} is 'fALSE', as only the advisor leaves it, and this ledger lacks the run" in result.sentence
+    assert "`pulsar-advisor guard restore --as NAME` restores it" in result.sentence
+    assert cluster.overrides == BOTH_OFF
+    lines: list[str] = []
+    restore_what_was_left(Work(ledger, cluster, lines.append, cluster.time.clock), "live", BOB)
+    assert lines[0].endswith("was found off by run 1 and not restored (it was 'fALSE')")
+    assert switched_off(ledger, "live") == ()
+    assert {cluster.effective(setting)[broker] for setting in BOTH_OFF for broker in (B1, B2)} == {"true"}
+
+
+def test_what_a_person_leaves_off_is_no_debt_of_the_next_run(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.overrides = dict(BOTH_OFF)
+    codes = []
+    for step in (MOVE, split_step(1)):
+        codes.append(run(approved(ledger, make_plan([step])), ledger, cluster, guard=True).exit_code)
+        leave_as_it_is(ledger, "live", BOB)
+    assert codes == [8, 0]
+    assert cluster.overrides == BOTH_OFF
+
+
 def test_a_person_may_decide_that_it_stays_off(earlier: Ledger, cluster: FakeCluster) -> None:
     (digest,) = {switch.digest for switch in switched_off(earlier, "live")}
     leave_as_it_is(earlier, "live", BOB)
