@@ -14,6 +14,7 @@ from pulsar_advisor.execution.ledger.tables import OPEN, UNFINISHED, Run, StepRe
 from pulsar_advisor.model.errors import StorageError
 
 _BEFORE: Final[Mapping[StepState, tuple[StepState, ...]]] = {
+    "pending": ("sent",),
     "sent": ("pending", *OPEN),
     "confirmed": OPEN,
     "failed": OPEN,

@@ -41,11 +41,15 @@ def send(run: OngoingRun, step: Step, call: Unload | Split, topic: str | None) -
     """
     check_interruption(run)
     check_approval(run)
+    is_first = run.held.steps()[step.id].state == "pending"
     run.held.sent(step.id, str(call.request), topic)
     run.progress(f"{step.id}: {call.request}")
     run.held.renew()  # raises if this process was suspended and another one has taken over
     if (ago_ms := abs(run.ledger.now_ms() - run.looked_at_ms[step.id])) > LEASE_MS:  # suspended, but not replaced
-        raise Stop(f"{step.id} was not sent: the cluster was looked at {ago_ms // 1000} s ago, and may have changed")
+        why = f"the cluster was looked at {ago_ms // 1000} s ago, and may have changed"
+        if is_first:  # nothing is open, so that neither this run nor another one has to settle it
+            run.held.conclude(step.id, "pending", f"was not sent: {why}")
+        raise Stop(f"{step.id} was not sent: {why}")
     sent_at_s = run.clock.monotonic_s()
     reply = reply_of(lambda: run.cluster.send(call))
     took_s = run.clock.monotonic_s() - sent_at_s

@@ -10,6 +10,7 @@ from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import open_steps
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step
@@ -106,9 +107,9 @@ def test_no_call_is_recorded_once_its_approval_is_withdrawn(
     assert cluster.writes == []
 
 
-@pytest.mark.parametrize("step", [MOVE, CUT])
+@pytest.mark.parametrize("step", [MOVE, unload_step(destination=None), CUT])
 def test_no_call_is_sent_on_facts_from_before_a_suspension(ledger: Ledger, cluster: FakeCluster, step: Step) -> None:
-    plan = approved(ledger, make_plan([step]))
+    plan, cluster.lands_on = approved(ledger, make_plan([step])), lambda _unload: B2
 
     def suspended(line: str) -> None:
         if line.startswith(f"{step.id}: PUT"):
@@ -117,6 +118,7 @@ def test_no_call_is_sent_on_facts_from_before_a_suspension(ledger: Ledger, clust
     result = run(plan, ledger, cluster, progress=suspended)
     assert (result.outcome, cluster.writes) == ("partial", [])
     assert f"{step.id} was not sent: the cluster was looked at 600 s ago" in result.sentence
+    assert (result.steps[0].state, open_steps(ledger, "live")) == ("pending", [])
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
     assert len(cluster.writes) == 1
 
