@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ from pulsar_advisor.cli import (
     stages,
 )
 from pulsar_advisor.cli.output import IN_ANY_ENCODING, Ended, listen, log
+from pulsar_advisor.cli.signals import Terminated, terminate
 from pulsar_advisor.cli.usage import PlainHelp, explained, shown_default
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 
@@ -46,6 +48,8 @@ from pulsar_advisor.model.errors import AdvisorError, UsageError
 INTERRUPTED: Final = 130
 UNREAD: Final = 141
 """As a shell reports a process that SIGPIPE ended."""
+TERMINATED: Final = 143
+"""As a shell reports a process that SIGTERM ended."""
 _WIDTH: Final = re.compile("[1-9][0-9]{1,3}")
 _RARE_COLLECTIONS: Final = (50_000, 20, 100)
 """Python's own thresholds have it walk again and again over what libraries make once, when they are imported: a quarter
@@ -212,6 +216,9 @@ def _exit_code(arguments: Sequence[str]) -> int:
         return error.exit_code
     except Ended as ended:
         return ended.exit_code
+    except Terminated:
+        log("terminated")
+        return TERMINATED
     except KeyboardInterrupt:
         log("interrupted")
         return INTERRUPTED
@@ -250,6 +257,8 @@ def _open_streams() -> None:
 def main() -> None:
     """Run the command line of this process, and end it with the exit code."""
     _open_streams()
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, terminate)
     gc.set_threshold(*_RARE_COLLECTIONS)
     code = exit_code(sys.argv[1:])
     # The interpreter's last collections would walk every object that the libraries made, for a second.

@@ -1,16 +1,35 @@
-"""Ctrl-C, SIGTERM and a lost terminal as a request to end after the steps in flight; a second signal ends at once."""
+"""Signals: by default SIGTERM ends a command as Ctrl-C does. For a run, they and a lost terminal are a request to end
+after the steps in flight; a second signal ends at once.
+"""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
 from pulsar_advisor.cli.output import log
 
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM ended the command."""
+
+
+def terminate(number: int, frame: FrameType | None) -> None:
+    """On SIGTERM, do what Ctrl-C does and raise `Terminated`, so that what the process holds is given up.
+
+    By default the first process of a container ignores this signal until it is killed, and any other process leaves its
+    leases behind, of which the next container can't know that nobody holds them.
+    """
+    interrupt = signal.getsignal(signal.SIGINT)
+    if callable(interrupt):
+        with suppress(KeyboardInterrupt):
+            interrupt(number, frame)
+    raise Terminated
 
 
 @contextmanager

@@ -171,7 +171,8 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
     for key, value in settings.items():
         if key in _SESSION_SETTINGS or submitted(key) is None:
             builder = builder.config(key, value)
-    logging.getLogger().addFilter(_is_no_failed_call)
+    for logger in ("root", "py4j.clientserver"):
+        logging.getLogger(logger).addFilter(_is_no_failed_call)
 
     def started() -> SparkSession:
         if master is not None and SparkContext._gateway is None:
@@ -325,4 +326,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _is_no_failed_call(record: logging.LogRecord) -> bool:
     """Py4J logs an interruption, and the end of Java, with a stack trace, and also raises it."""
-    return record.msg not in ("KeyboardInterrupt while sending command.", "Exception while sending command.")
+    return record.msg not in (
+        "KeyboardInterrupt while sending command.",
+        "Exception while sending command.",
+        "Exception occurred while shutting down connection",
+    )

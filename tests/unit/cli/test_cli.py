@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,9 +18,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
+from upath import UPath
 
 import documents
-from pulsar_advisor.cli import app, exit_code
+from pulsar_advisor.cli import app, exit_code, main
 from pulsar_advisor.cli.output import log, print_json, result_of, say
 from pulsar_advisor.cli.usage import shown_default
 from pulsar_advisor.documents.validation import Validation
@@ -27,6 +30,7 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import Deviates
 from pulsar_advisor.model.plans.sealed import dump_plan
 from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
@@ -426,6 +430,28 @@ def test_an_interrupted_call_says_so_and_ends_with_130(
 
     monkeypatch.setattr(Root, "snapshots", interrupted)
     assert ends(capsys, "snapshots", "list", "--root", str(tmp_path), "--cluster", "c") == (130, "interrupted\n")
+
+
+def test_a_container_that_is_stopped_leaves_nothing_held(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(_: Root) -> list[str]:
+        with held(UPath(tmp_path / "tables"), "20261121T083000Z", "tables are being made"):
+            signal.raise_signal(signal.SIGTERM)
+        return []
+
+    monkeypatch.setattr(Root, "snapshots", stopped)
+    monkeypatch.setattr(sys, "argv", ["pulsar-advisor", "snapshots", "list", f"--root={tmp_path}", "--cluster=c"])
+    for collector in ("freeze", "set_threshold"):
+        monkeypatch.setattr(gc, collector, lambda *_: None)
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert capsys.readouterr().err == "terminated\n"
+    assert not (tmp_path / "tables" / "lease.json").exists()
 
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
