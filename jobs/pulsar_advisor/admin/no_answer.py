@@ -13,10 +13,8 @@ from pulsar_advisor.model.errors import ClusterUnreachable
 
 LISTED_S: Final = 40
 """How long a broker that has died may still be listed: ZooKeeper forgets it after 30 s, by default."""
-_OF_LISTED: Final = (
-    f"a broker that has just died is listed for up to {LISTED_S} s: try again then, or check that its web port can be "
-    "reached from here"
-)
+_JUST_DIED: Final = f"a broker that has just died is listed for up to {LISTED_S} s: try again then"
+_OF_LISTED: Final = f"{_JUST_DIED}, or check that its web port can be reached from here"
 
 
 class NoAnswer(ClusterUnreachable):
@@ -52,7 +50,8 @@ def no_answer(
         what = f"no connection within {connection.connect_timeout_s:g} s: {todo}"
         return NoAnswer(f"{address}: {what}", unsent=True, timed_out=True)
     if isinstance(cause, urllib3.exceptions.NameResolutionError):
-        what = "host name can't be resolved: check the spelling, or run on a machine that can resolve it"
+        todo = _JUST_DIED if is_listed else "check the spelling"  # the name of a pod goes with it
+        what = f"host name can't be resolved: {todo}, or run on a machine that can resolve it"
         return NoAnswer(f"{address}: {what}", unsent=True)
     if isinstance(cause, urllib3.exceptions.NewConnectionError):
         what = "connection refused" if "refused" in str(cause) else "no connection"

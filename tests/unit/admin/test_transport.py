@@ -166,6 +166,16 @@ def test_a_listed_broker_that_is_down_may_just_have_died(broker: HTTPServer, clo
     )
 
 
+def test_the_name_of_a_listed_broker_may_have_gone_with_its_pod(broker: HTTPServer) -> None:
+    with AdminTransport(connection(url(broker))) as transport, pytest.raises(NoAnswer) as refused:
+        transport.trust_brokers(["pulsar-broker-0.invalid:8080"])
+        transport.get(PATH, broker_url="http://pulsar-broker-0.invalid:8080")
+    assert str(refused.value) == (
+        "http://pulsar-broker-0.invalid:8080: host name can't be resolved: a broker that has just died is listed for "
+        "up to 40 s: try again then, or run on a machine that can resolve it"
+    )
+
+
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
 def test_an_overloaded_broker_is_asked_again_for_a_get(broker: HTTPServer, status: int) -> None:
     broker.expect_ordered_request(PATH).respond_with_data(status=status)
