@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,17 @@ def test_each_example_is_a_dag_that_says_what_it_does() -> None:
     assert bag.import_errors == {}
     assert sorted(bag.dags) == sorted(file.stem for file in EXAMPLES.glob("*.py"))
     assert all(dag.doc_md for dag in bag.dags.values())
+
+
+def test_a_broker_is_restarted_in_the_namespace_of_its_own_name(tmp_path: Path) -> None:
+    restart = DagBag(EXAMPLES / "restart_broker.py").dags["restart_broker"].get_task("restart")
+    broker = "pulsar-broker-0.pulsar-broker.pulsar.svc.cluster.local:8080"
+    variables = restart.render_template(restart.env, {"params": {"broker": broker}})
+    (tmp_path / "kubectl").write_text('#!/bin/sh\necho "$@"')
+    (tmp_path / "kubectl").chmod(0o755)
+    command = ["bash", "-c", restart.bash_command]
+    ended = subprocess.run(command, env={**variables, "PATH": f"{tmp_path}:/bin"}, stdout=subprocess.PIPE, check=True)
+    assert ended.stdout == b"delete pod --namespace pulsar -- pulsar-broker-0\n"
 
 
 @pytest.mark.slow

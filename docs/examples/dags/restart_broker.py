@@ -1,7 +1,7 @@
 """Restarts the broker that a roll waits for, and says so.
 
-Whoever receives the webhook `roll.waiting` triggers it: the message names cluster, digest and broker. The roll itself
-waits until the broker is healthy.
+Whoever receives the webhook `roll.waiting` triggers it: the message names cluster, digest and broker, by its name in
+Kubernetes, POD.SERVICE.NAMESPACE.svc. The roll itself waits until the broker is healthy.
 """
 
 from airflow.providers.standard.operators.bash import BashOperator
@@ -15,8 +15,8 @@ def restart_broker():
     """restart → report_restart."""
     restart = BashOperator(
         task_id="restart",
-        bash_command='kubectl delete pod "$POD"',
-        env={"POD": "{{ params.broker.partition('.')[0] }}"},
+        bash_command='kubectl delete pod --namespace "$NAMESPACE" -- "$POD"',
+        env={"POD": "{{ params.broker.split('.')[0] }}", "NAMESPACE": "{{ params.broker.split('.')[2] }}"},
         append_env=True,
     )
     said = task(tasks.report_restart)("{{ params.cluster }}", "{{ params.digest }}", "{{ params.broker }}")
