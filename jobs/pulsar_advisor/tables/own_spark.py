@@ -41,11 +41,17 @@ def temporary_folder_option(environment: Mapping[str, str]) -> str:
     """The option to keep temporary files where Python does: Java by itself ignores `TMPDIR`. Empty if options of
     Java in the environment name a folder.
 
-    Raises `UsageError` if nothing may be run from that folder, in which Java puts libraries.
+    Raises `UsageError` if there is no such folder, or nothing may be run from it: Java puts libraries there.
     """
     if any("-Djava.io.tmpdir=" in environment.get(name, "") for name in _OPTIONS_OF_JAVA):
         return ""
-    folder = gettempdir()
+    try:
+        folder = gettempdir()
+    except FileNotFoundError as error:  # it has tried each of the folders that it knows
+        raise UsageError(
+            "no folder for temporary files can be written, and Spark's Java needs one: set TMPDIR to one, or mount a "
+            "volume at /tmp"
+        ) from error
     if os.statvfs(folder).f_flag & _NOEXEC:
         raise UsageError(
             f"{folder}, for temporary files, is mounted noexec, and Spark's Java has to load libraries from there: set "

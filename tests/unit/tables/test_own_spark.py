@@ -70,6 +70,15 @@ def test_a_folder_for_temporary_files_that_java_can_load_nothing_from_is_named(
     assert temporary_folder_option({"JAVA_TOOL_OPTIONS": "-Djava.io.tmpdir=/elsewhere"}) == ""
 
 
+def test_a_container_without_a_folder_for_temporary_files_is_told_to_mount_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "none")])
+    with pytest.raises(UsageError, match="no folder for temporary files can be written"):
+        temporary_folder_option({})
+
+
 def test_java_keeps_temporary_files_where_python_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert f'-Djava.io.tmpdir="{tmp_path}"' in str(server_settings(15002)["spark.driver.extraJavaOptions"])
