@@ -6,6 +6,7 @@ removes the lease after the manifest is written.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
@@ -22,6 +23,8 @@ from pulsar_advisor.storage.store_clock import age
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 """How far the clocks of capturing machines may differ: a snapshot from the future would stay `latest` for long."""
+
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -73,16 +76,22 @@ def _held(lease: Lease) -> Iterator[None]:
 
 
 def remove_remainders(root: Root) -> list[str]:
-    """Remove the remainders of interrupted captures of this cluster; returns the ids of the unfinished snapshots."""
+    """Remove the remainders of interrupted captures of this cluster; returns the ids of the unfinished snapshots.
+
+    One that can't be judged or removed stays, with a warning. Raises `StorageError` if they can't be listed.
+    """
     parent = root.of_cluster("raw")
     removed = []
     with attempting(f"clean up under {parent}"):
         existing = {f"snapshot={snapshot}" for snapshot in root.snapshots()}  # asked for in parallel, unlike below
         names = [name for name in names_in(parent) if name.startswith("snapshot=") and name not in existing]
-        for folder in (parent / name for name in names if link_to(root, parent / MANIFEST) is None):
+    for folder in (parent / name for name in names if link_to(root, parent / MANIFEST) is None):
+        try:
             if not _is_being_written(folder) and not (folder / MANIFEST).exists():
                 remove_folder(folder)
                 removed.append(folder.name.removeprefix("snapshot="))
+        except (StorageError, OSError) as error:  # nobody reads it; it may be another user's
+            _log.warning("%s has no manifest, and stays: %s", folder, error)
     return sorted(removed)
 
 

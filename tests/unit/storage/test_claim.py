@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -113,6 +114,21 @@ def test_a_remainder_that_another_capture_removes_at_the_same_time_is_gone(
     monkeypatch.setattr(os, "rmdir", remove_after_the_other)
     assert remove_remainders(root) == ["20261121T082900Z"]
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("refused", ["tempfile.TemporaryFile", "os.unlink"])
+def test_a_remainder_that_another_user_left_does_not_keep_this_one_from_capturing(
+    root: Root, dead_process: Process, refused: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = begun(root.snapshot("20261121T082900Z"), dead_process)
+
+    def refuse(*_path: object, **_options: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+    monkeypatch.setattr(refused, refuse)
+    assert remove_remainders(root) == []
+    assert (folder / LEASE).exists()
+    assert str(folder) in caplog.text
 
 
 def test_what_is_no_snapshots_folder_stays(root: Root) -> None:
