@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,8 @@ from pulsar_advisor.storage.root import MANIFEST, PLANS, Root, Snapshot, names_i
 from pulsar_advisor.storage.store_clock import age
 
 _PREFIX: Final = "snapshot="
+_STAGE: Final = re.compile(r"[a-z_]+")
+"""The name of a folder of ours. Others, such as `lost+found`, may be closed to us."""
 
 
 @dataclass(frozen=True)
@@ -114,4 +117,4 @@ def _listed(root: Root, stage: str) -> list[str]:
 
 
 def _folders(parent: UPath) -> list[UPath]:
-    return [child for name in names_in(parent) if (child := parent / name).is_dir()]
+    return [child for name in names_in(parent) if _STAGE.fullmatch(name) and (child := parent / name).is_dir()]

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
 from pulsar_advisor.documents.prune_result import Pruned
 from pulsar_advisor.execution.consent.approval import propose
@@ -23,7 +24,7 @@ from pulsar_advisor.storage import removal
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import write_plan
-from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot, names_in
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
 
@@ -103,6 +104,22 @@ def test_everything_made_of_an_outdated_snapshot_goes_and_nothing_else(root: Roo
     assert stages_with(root.snapshot(OLD)) == set()
     assert stages_with(root.snapshot(MIDDLE)) == stages_with(root.snapshot(NEW)) == set(STAGES)
     assert other.folder("tables/bundles").exists()
+
+
+@pytest.mark.parametrize("place", ["lost+found", ".snapshot"])
+def test_a_folder_that_a_file_system_keeps_for_itself_is_not_looked_into(
+    root: Root, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Path(root.url, place)
+    own.mkdir()
+
+    def names_unless_refused(folder: UPath) -> list[str]:
+        if own in (Path(folder), *Path(folder).parents):
+            raise StorageError(f"can't list {folder}: Permission denied")
+        return names_in(folder)
+
+    monkeypatch.setattr(removal, "names_in", names_unless_refused)
+    assert pruned(root, days=30) == outcome((OLD,))
 
 
 @pytest.mark.parametrize("stage", ["raw", "reports"])
