@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from typing import Final
@@ -11,6 +12,14 @@ from pulsar_advisor.storage.files import refused_by_storage
 
 _UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?P<file>\S+?)\.?\s")
 """Spark's message, the same from its Java and from a server, for a file that an executor can't read."""
+
+_UNWRITTEN: Final = re.compile(
+    r"(?:Mkdirs failed to create|Unable to clear output directory) (?P<closed>.+?)(?:/_temporary/| prior to )"
+    r"|Task failed while writing rows to (?P<table>.+?)\. SQLSTATE"
+    r".*\nCaused by: java\.io\.IOException: (?P<why>[^\n]+)",
+    re.DOTALL,
+)
+"""Spark's messages for a table that it can't write: without a reason, or with that of the file system as last cause."""
 
 
 def reported(error: Exception) -> AdvisorError | None:
@@ -27,6 +36,9 @@ def reported(error: Exception) -> AdvisorError | None:
             f"Spark can't read {unread['file']}: the root must be at the same path on each machine where Spark has "
             "executors, or in an object store. If it is, the file was removed or damaged meanwhile: try again"
         )
+    if (unwritten := _UNWRITTEN.search(str(error))) is not None:
+        why = unwritten["why"] or "Spark can't make it or replace it"
+        return refused_by_storage(OSError(errno.EIO, why, unwritten["closed"] or unwritten["table"]))
     if isinstance(error, OSError) and error.errno is not None:
         return refused_by_storage(error)
     return None

@@ -31,6 +31,43 @@ def test_a_file_that_executors_do_not_see_is_named_with_what_they_need() -> None
     assert str(found).startswith("Spark can't read file:///root/raw/topics.zst: the root must be at the same path")
 
 
+TABLE = "file:/root/tables/topics/cluster=test/snapshot=20261121T083000Z"
+CALLED = "An error occurred while calling o78.parquet.\n: org.apache.spark.SparkException: "
+NO_ROOM = "java.io.IOException: No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (
+            f"[TASK_WRITE_FAILED] Task failed while writing rows to {TABLE}. SQLSTATE: 58030\n\tat org.apache.spark\n"
+            f"Caused by: org.apache.hadoop.fs.FSError: {NO_ROOM}\n\tat org\nCaused by: {NO_ROOM}\n\t... 37 more\n",
+            "No space left on device",
+        ),
+        (
+            "Job aborted due to stage failure: Task 0 in stage 2.0 failed 1 times, most recent failure: Lost task 0.0 "
+            f"in stage 2.0: java.io.IOException: Mkdirs failed to create {TABLE}/_temporary/0/_temporary/attempt_2 "
+            "(exists=false, cwd=file:/)\n\tat org.apache.hadoop",
+            "Spark can't make it or replace it",
+        ),
+        (f"Unable to clear output directory {TABLE} prior to writing to it.", "Spark can't make it or replace it"),
+    ],
+    ids=["a full disk", "a closed folder", "another user's table"],
+)
+def test_a_table_that_spark_can_not_write_is_named(message: str, why: str) -> None:
+    found = reported(RuntimeError(CALLED + message))
+    assert isinstance(found, StorageError)
+    assert str(found).startswith(f"can't read or write {TABLE}: {why}: check space, permissions and quota")
+
+
+def test_a_fault_of_ours_in_what_spark_writes_is_not_blamed_on_the_disk() -> None:
+    overflow = (
+        f"{CALLED}[TASK_WRITE_FAILED] Task failed while writing rows to {TABLE}. SQLSTATE: 58030\n\tat org\n"
+        "Caused by: org.apache.spark.SparkArithmeticException: [ARITHMETIC_OVERFLOW] long overflow"
+    )
+    assert reported(RuntimeError(overflow)) is None
+
+
 @pytest.mark.parametrize("error", [ValueError("odd"), OSError("raised by a library, for no call of the system")])
 def test_nothing_is_known_of_what_a_library_raises(error: Exception) -> None:
     assert reported(error) is None
