@@ -279,7 +279,14 @@ def _local(java_options: str) -> dict[str, Setting]:
     """The settings of a Spark that runs in one process on this machine."""
     options = (_FRUGAL, _QUIET, temporary_folder_option(os.environ), class_archive_options(), java_options)
     java = " ".join(filter(None, options))
-    return {**_LOCAL, "spark.driver.extraJavaOptions": java}
+    umask = os.umask(0o077)  # it can only be asked for by setting it
+    os.umask(umask)
+    # By itself, Hadoop opens every file to all readers and no other writer.
+    own: dict[str, Setting] = {
+        "spark.driver.extraJavaOptions": java,
+        "spark.hadoop.fs.permissions.umask-mode": f"{umask:03o}",
+    }
+    return {**_LOCAL, **own}
 
 
 def server_settings(port: int) -> dict[str, Setting]:

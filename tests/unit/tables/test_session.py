@@ -1,7 +1,8 @@
-"""What a command leaves on a Spark Connect server, without one."""
+"""What a session is asked for, and what it leaves on a Spark Connect server, without one."""
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -26,3 +27,14 @@ def test_a_command_does_not_wait_at_its_end_for_a_server_that_is_gone(monkeypatc
     for end in reversed(at_the_end):  # PySpark has its own
         end()
     assert connected.is_stopped
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o027, 0o077])
+def test_spark_gives_its_files_the_permissions_that_this_process_gives_its_own(umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        settings = session.server_settings(15002)
+        assert os.umask(umask) == umask
+    finally:
+        os.umask(before)
+    assert settings["spark.hadoop.fs.permissions.umask-mode"] == f"{umask:03o}"
