@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -37,6 +38,21 @@ def test_a_file_and_its_name_are_on_disk_once_it_is_written(tmp_path: Path, monk
     write_file(UPath(file), b"content")
     assert synced == [("7 bytes", False), ("folder", True)]
     assert file.read_bytes() == b"content"
+
+
+def test_where_a_folder_can_not_be_synced_a_file_is_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+
+    def refuse_folders(number: int) -> None:
+        if stat.S_ISDIR(os.fstat(number).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", refuse_folders)
+    write_file(UPath(tmp_path / "file"), b"content")
+    assert (tmp_path / "file").read_bytes() == b"content"
 
 
 def test_a_pipe_or_a_device_that_was_named_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:
