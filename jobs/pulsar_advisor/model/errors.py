@@ -6,8 +6,11 @@ A message says what was wrong, with which value, and what to do next. Exit codes
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import ClassVar
 
 from pulsar_advisor.model.text.plain_text import plain
@@ -71,4 +74,23 @@ def attempting(what: str, otherwise: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"can't {what}: {error.strerror or error}{otherwise and f': {otherwise}'}") from error
+        raise StorageError(f"can't {what}: {refusal(error)}{otherwise and f': {otherwise}'}") from error
+
+
+def refusal(error: OSError) -> str:
+    """Why the system refused something; if it keeps a file or folder from this user, also whose that is."""
+    words = error.strerror or str(error)
+    if isinstance(error, PermissionError) and isinstance(error.filename, str):
+        path = Path(error.filename)
+        for place in (path, *path.parents):  # a file that isn't there, or can't be seen, is its folder's matter
+            with suppress(OSError):
+                owner, user = _name(place.stat().st_uid), _name(os.geteuid())
+                return f"{words}: {place} belongs to {owner}, this process to {user}: change either, or the mode"
+    return words
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"uid {user}"

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from upath import UPath
 
-from pulsar_advisor.model.errors import StorageError, UsageError, attempting
+from pulsar_advisor.model.errors import StorageError, UsageError, attempting, refusal
 from pulsar_advisor.model.text.plain_text import plain
 
 LARGEST_FILE_BYTES: Final = 2 << 30
@@ -31,7 +31,7 @@ def refused_by_storage(error: OSError) -> StorageError:
     """
     place = plain(str(error.filename or "the output or a file of the root"))
     return StorageError(
-        f"can't read or write {place}: {error.strerror or error}: check space, permissions and quota, or try again "
+        f"can't read or write {place}: {refusal(error)}: check space, permissions and quota, or try again "
         "if it is just busy"
     )
 
