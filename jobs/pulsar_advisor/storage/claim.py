@@ -18,7 +18,7 @@ from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_momen
 from pulsar_advisor.model.errors import StorageError, UsageError, attempting
 from pulsar_advisor.storage.files import is_local, write_file
 from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, RENEW_EVERY, Lease, is_held, read_lease, repeated
-from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot, names_in
+from pulsar_advisor.storage.root import MANIFEST, Root, Snapshot
 from pulsar_advisor.storage.store_clock import age
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
@@ -83,16 +83,17 @@ def remove_remainders(root: Root) -> list[str]:
     parent = root.of_cluster("raw")
     removed = []
     with attempting(f"clean up under {parent}"):
-        existing = {f"snapshot={snapshot}" for snapshot in root.snapshots()}  # asked for in parallel, unlike below
-        names = [name for name in names_in(parent) if name.startswith("snapshot=") and name not in existing]
-    for folder in (parent / name for name in names if link_to(root, parent / MANIFEST) is None):
+        existing = {*root.snapshots()}  # asked for in parallel, unlike below
+        others = [id for id in root.folders() if id not in existing and link_to(root, parent / MANIFEST) is None]
+    for id in others:
+        folder = root.snapshot(id).folder("raw")
         try:
             if not _is_being_written(folder) and not (folder / MANIFEST).exists():
                 remove_folder(folder)
-                removed.append(folder.name.removeprefix("snapshot="))
+                removed.append(id)
         except (StorageError, OSError) as error:  # nobody reads it; it may be another user's
             _log.warning("%s has no manifest, and stays: %s", folder, error)
-    return sorted(removed)
+    return removed
 
 
 def require_no_link(root: Root, *folders: UPath) -> None:

@@ -144,17 +144,17 @@ class Root:
 
     def snapshots(self) -> list[str]:
         """Ids of the snapshots that exist, oldest first."""
-        ids = self._folders()
+        ids = self.folders()
         with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
             there = pool.map(lambda id: self.snapshot(id).is_written("capture"), ids)
             return [id for id, exists in zip(ids, there, strict=True) if exists]
 
     def newest_first(self, before: str | None = None, known: Container[str] = ()) -> Iterator[Snapshot]:
         """The existing snapshots, optionally only those before one; each is checked lazily, unless already known."""
-        found = (self.snapshot(id) for id in reversed(self._folders()) if before is None or id < before)
+        found = (self.snapshot(id) for id in reversed(self.folders()) if before is None or id < before)
         return (snapshot for snapshot in found if snapshot.id in known or snapshot.is_written("capture"))
 
-    def _folders(self) -> list[str]:
+    def folders(self) -> list[str]:
         """Ids that have a folder, sorted, from a single listing. Refuses a root that is a file."""
         with attempting(f"list {self.location}"):
             names = names_in(self.location / "raw" / f"cluster={self.cluster}")

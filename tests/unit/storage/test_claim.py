@@ -131,12 +131,14 @@ def test_a_remainder_that_another_user_left_does_not_keep_this_one_from_capturin
     assert str(folder) in caplog.text
 
 
-def test_what_is_no_snapshots_folder_stays(root: Root) -> None:
-    other = Path(str(root.of_cluster("raw"))) / "lost+found"
+@pytest.mark.parametrize("name", ["lost+found", "snapshot=20261121T082900Z_$folder$"])
+def test_what_is_no_snapshots_folder_stays(root: Root, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    other = Path(str(root.of_cluster("raw"))) / name
     other.mkdir(parents=True)
     aged(other, timedelta(days=9))
     assert remove_remainders(root) == []
     assert other.exists()
+    assert caplog.text == ""
 
 
 def test_a_snapshot_is_never_removed(root: Root) -> None:

@@ -73,7 +73,7 @@ def test_lists_read_nothing_but_the_index(root: Root, monkeypatch: pytest.Monkey
     for snapshot in SNAPSHOTS:
         reported(root.snapshot(snapshot), "Nothing.")
     update_index(root)
-    monkeypatch.setattr(Root, "_folders", lambda _: pytest.fail("the snapshots were listed"))
+    monkeypatch.setattr(Root, "folders", lambda _: pytest.fail("the snapshots were listed"))
     monkeypatch.setattr(index, "_row", lambda *_: pytest.fail("a snapshot's files were read"))
     assert [row.id for row in newest(root, 2)] == [SNAPSHOTS[4], SNAPSHOTS[3]]
     assert [row.id for row in newest(root, 2, before=SNAPSHOTS[3])] == [SNAPSHOTS[2], SNAPSHOTS[1]]
