@@ -176,3 +176,15 @@ def test_a_file_whose_name_is_not_ascii_is_found_under_the_locale_c(tmp_path: Pa
         command, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.stdout == "1\n", done.stderr
+
+
+def test_files_are_numbered_in_ascii_digits_whatever_those_of_the_locale(tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from pulsar_advisor.tables.session import spark_session\n"
+        "spark_session('local[1]', 'test').range(1).write.parquet(sys.argv[1])\n"
+    )
+    folder = tmp_path / "table"
+    environment = {**os.environ, "JAVA_TOOL_OPTIONS": "-Duser.language=ar -Duser.country=EG"}
+    subprocess.run([sys.executable, "-c", script, str(folder)], env=environment, check=True, timeout=300)
+    assert [file.name.partition("-")[2][:5] for file in folder.glob("*.parquet")] == ["00000"]

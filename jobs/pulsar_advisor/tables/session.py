@@ -36,6 +36,10 @@ _MASTERS: Final = ("local", "spark://", "k8s://", "yarn")
 
 _QUIET: Final = f'-Dlog4j2.configurationFile="{Path(__file__).with_name("log4j2.properties")}"'
 
+_IN_ENGLISH: Final = "-Duser.language=en -Duser.country=US"
+"""Java numbers the files that Spark writes in the digits of its locale, which other machines may not be able to name.
+"""
+
 _FRUGAL: Final = (
     "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=512m -Xms1g -XX:-DontCompileHugeMethods"
 )
@@ -277,7 +281,7 @@ def jobs_named(spark: SparkSession, work: str) -> Iterator[None]:
 
 def _local(java_options: str) -> dict[str, Setting]:
     """The settings of a Spark that runs in one process on this machine."""
-    options = (_FRUGAL, _QUIET, temporary_folder_option(os.environ), class_archive_options(), java_options)
+    options = (_FRUGAL, _QUIET, _IN_ENGLISH, temporary_folder_option(os.environ), class_archive_options(), java_options)
     java = " ".join(filter(None, options))
     umask = os.umask(0o077)  # it can only be asked for by setting it
     os.umask(umask)
