@@ -48,7 +48,7 @@ def read_profiles(config: Path | None) -> dict[str, Profile]:
             return {}
         raise UsageError(f"--config: {error}") from error
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError):  # the second is raised for a home such as /dev/null
         if config is None:
             return {}

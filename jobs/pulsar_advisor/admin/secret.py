@@ -84,7 +84,7 @@ def secret_text(value: SecretStr | None, file: Path | None, variable: str | None
         text = value.get_secret_value().strip()
     elif file is not None:
         try:
-            text = file.read_text(encoding="utf-8").strip()
+            text = file.read_text(encoding="utf-8-sig").strip()
         except (OSError, UnicodeDecodeError) as error:
             if _SECRET.match(str(file)):
                 raise UsageError(_GIVEN_ITSELF) from None

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.admin.profiles import Profile, choose_profile, read_profiles
+from pulsar_advisor.admin.secret import secret_line
 from pulsar_advisor.model.errors import UsageError
 
 CONFIG = """
@@ -31,6 +32,13 @@ def test_a_profile_says_where_the_files_are_and_how_to_reach_the_cluster(profile
     profile = profiles["production"]
     assert (profile.root, profile.cluster) == (str(Path.home() / "advisor"), "prod")
     assert (profile.ledger, profile.connection) == ("postgresql://db/ledger", {"concurrency": 4})
+
+
+def test_a_byte_order_mark_as_windows_editors_write_is_no_part_of_a_file(tmp_path: Path) -> None:
+    (config := tmp_path / "config.toml").write_text(CONFIG, encoding="utf-8-sig")
+    assert read_profiles(config).keys() == {"production", "test"}
+    (token := tmp_path / "token").write_text("eyJhbGciOiJub25lIn0.e30.", encoding="utf-8-sig")
+    assert secret_line(None, token, None) == "eyJhbGciOiJub25lIn0.e30."
 
 
 @pytest.mark.parametrize(
