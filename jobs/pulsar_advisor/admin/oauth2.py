@@ -24,6 +24,7 @@ from pulsar_advisor.admin.body import TooLarge, read_body
 from pulsar_advisor.admin.http_session import HttpSession
 from pulsar_advisor.admin.secret import Given, Secret, UserPath, secret_source, secret_text
 from pulsar_advisor.admin.web_address import WebAddress
+from pulsar_advisor.model.elapsed import elapsed_s
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, UsageError
 
 T = TypeVar("T")
@@ -101,10 +102,8 @@ class NoToken(ClusterUnreachable):
 class AccessToken:
     """The current token of one client; thread-safe: one thread renews it while the others wait."""
 
-    def __init__(
-        self, credentials: ClientCredentials, user_agent: str, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """`clock` returns monotonic seconds."""
+    def __init__(self, credentials: ClientCredentials, user_agent: str, clock: Callable[[], float] = elapsed_s) -> None:
+        """`clock` returns seconds as `elapsed_s` does: the token expires also while this machine sleeps."""
         self._credentials = credentials
         self._session = HttpSession(user_agent)
         self._session.verify = str(credentials.tls_ca_file) if credentials.tls_ca_file else True

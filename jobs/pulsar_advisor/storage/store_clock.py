@@ -7,7 +7,6 @@ files say which was written later, and by how much, whoever wrote them.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from os import fstat
@@ -16,6 +15,7 @@ from uuid import uuid4
 
 from upath import UPath
 
+from pulsar_advisor.model.elapsed import elapsed_s
 from pulsar_advisor.model.errors import attempting
 from pulsar_advisor.storage.files import is_local
 
@@ -25,9 +25,6 @@ _ASKED_WITHIN_S: Final = 1.0
 
 _FIRST_S: Final = datetime.min.replace(tzinfo=UTC).timestamp()
 _LAST_S: Final = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
-
-_ELAPSED: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Unlike the monotonic clock of Linux, it goes on while the machine sleeps."""
 
 
 def store_time(folder: UPath) -> datetime:
@@ -62,9 +59,7 @@ def age(path: UPath) -> timedelta:
     return store_time(path.parent) - written_at(path)
 
 
-def carried_on(
-    ask: Callable[[], int], elapsed_s: Callable[[], float] = lambda: time.clock_gettime(_ELAPSED)
-) -> Callable[[], int]:
+def carried_on(ask: Callable[[], int], elapsed_s: Callable[[], float] = elapsed_s) -> Callable[[], int]:
     """A clock (epoch milliseconds) that is asked every few seconds; in between, this machine counts the time."""
     asked: tuple[int, float] | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -117,6 +118,16 @@ def test_a_token_is_renewed_before_it_expires(
     for clock.now_s in (0.0, kept_s, renewed_s):
         seen.append(token.authorization())
     assert seen == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
+
+
+def test_a_token_grows_old_while_the_machine_sleeps(
+    issuer: Issuer, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = AccessToken(ClientCredentials(issuer_url=issuer.url, key_file=key_file), "us/1")
+    token.authorization()
+    now_s = time.clock_gettime
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: now_s(clock) + 3600)  # the monotonic clock stops meanwhile
+    assert token.authorization() == "Bearer token-2"
 
 
 def test_a_token_that_can_not_be_renewed_yet_is_used_until_it_expires(issuer: Issuer, key_file: Path) -> None:
