@@ -140,8 +140,8 @@ class Criteria(_Part):
         if before is None or after is None:
             yield "its gain can't be predicted"
         elif before - after < self.min_gain_ratio:
-            gain, least_gain = points(before - after), points(self.min_gain_ratio)
-            yield f"the highest usage falls by {gain}, and min_gain_ratio is {least_gain}"
+            falls = f"falls by {points(before - after)}" if after < before else "doesn't fall"
+            yield f"the highest usage {falls}, and min_gain_ratio is {points(self.min_gain_ratio)}"
         worst = plan.predicted.after.highest_maximum_ratio
         if before is not None and worst is not None and round(worst, 3) > round(before, 3):
             yield f"at worst the highest usage rises from {before:.1%} to {worst:.1%}"

@@ -75,6 +75,13 @@ def test_a_criterion_that_is_not_met_is_named(file: Path, plan: Plan, because: s
     assert unmet(file, plan) == [because]
 
 
+def test_a_highest_usage_that_rises_is_not_said_to_fall(file: Path) -> None:
+    assert unmet(file, gaining(0.85)) == [
+        "it needs a person's consent: the highest predicted usage of all brokers rises from 80.0% to 85.0%",
+        "the highest usage doesn't fall, and min_gain_ratio is 5.0 points",
+    ]
+
+
 def test_a_plan_of_another_kind_goes_to_a_person(file: Path) -> None:
     file.write_text(TEXT.replace("automatic:", "automatic:\n  kinds: [TransferShedder, relieve]"))
     reasons = unmet(file, make_plan([unload_step()]))
