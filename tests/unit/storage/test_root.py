@@ -96,6 +96,15 @@ def test_a_folder_whose_name_is_no_text_is_refused_as_spark_would_not_find_it() 
         Root(os.fsdecode(b"/tour\xe9"), "c")
 
 
+def test_a_name_that_other_libraries_would_not_find_in_this_locale_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsencode", lambda name: name.encode("iso-8859-9"))
+    with pytest.raises(UsageError, match=r"'/küme' is not UTF-8: rename it, or, in a locale .* LC_ALL=C.UTF"):
+        Root("/küme", "prod")
+    with pytest.raises(UsageError, match="'/日' is not UTF-8"):
+        Root("/日", "prod")
+    assert Root("/cluster", "prod").url == "/cluster"
+
+
 @pytest.mark.parametrize("url", ["file:///advisor", "file:/advisor", "/advisor"])
 def test_a_files_url_is_its_path(url: str) -> None:
     assert Root(url, "c").ledger_url == "sqlite:////advisor/ledger.sqlite"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Final
 
@@ -23,11 +24,16 @@ def require_no_password(url: str) -> None:
 
 
 def require_text(url: str) -> None:
-    """Raise `UsageError` for a name of bytes that are no text: Python would find the folder, Spark and reports not."""
+    """Raise `UsageError` for a name that isn't UTF-8 on disk: Python would find the folder, Spark and reports not."""
     try:
-        url.encode()
+        is_utf8 = os.fsencode(url) == url.encode()
     except UnicodeEncodeError:
-        raise UsageError(f"the name of the root or folder '{url}' is not UTF-8: rename it, or use another") from None
+        is_utf8 = False
+    if not is_utf8:
+        raise UsageError(
+            f"the name of the root or folder '{url}' is not UTF-8: rename it, or, in a locale of another encoding, set "
+            "LC_ALL=C.UTF-8"
+        )
 
 
 def require_absolute(url: str) -> None:
