@@ -92,7 +92,7 @@ def futures(scores: Iterable[Score], own: Strategies | SimulatedScore) -> tuple[
 def _by_number(text: str) -> list[tuple[bool, float, str]]:
     """A key that sorts the numbers in a text as numbers: 5 before 10."""
     parts = re.split(r"(\d+(?:\.\d+)?)", text)
-    return [(True, float(part), "") if part[:1].isdigit() else (False, 0.0, part) for part in parts]
+    return [(True, float(part), "") if part[:1].isdecimal() else (False, 0.0, part) for part in parts]
 
 
 def _future(shedder: str, what_if: str, runs: Sequence[Score]) -> Future:

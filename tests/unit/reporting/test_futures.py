@@ -110,6 +110,8 @@ def test_names_are_never_cut_and_no_line_is_wider_than_the_terminal() -> None:
 def test_values_of_a_grid_are_in_the_order_of_numbers() -> None:
     rows = [score("AvgShedder", what_if=f"minUnloadMessage={value}") for value in (10, 20, 5)]
     assert [future.what_if.partition("=")[2] for future in futures(rows, OWN)] == ["5", "10", "20"]
+    rows = [score("AvgShedder", what_if=f"loadBalancerOverrideBrokerNics={name}") for name in ("m2²", "m1²")]
+    assert [future.what_if[-3:] for future in futures(rows, OWN)] == ["m1²", "m2²"]
 
 
 def test_where_only_a_setting_varies_its_values_keep_their_order_whatever_comes_of_them() -> None:
