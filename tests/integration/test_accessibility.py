@@ -20,6 +20,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 pytestmark = [pytest.mark.full, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium on PATH")]
 
 WIDE: ViewportSize = {"width": 1280, "height": 900}
+PAPER: ViewportSize = {"width": 1588, "height": 2246}
+"""A4 twice as wide and high: what Chromium shrinks onto a sheet, at most."""
 NARROW: ViewportSize = {"width": 320, "height": 844}
 """A small telephone, or a large window enlarged four times."""
 TARGETS_ARE_LARGE_ENOUGH = {"rules": {"target-size": {"enabled": True}}}
@@ -100,6 +102,32 @@ def test_what_the_screen_folds_away_is_on_paper(browser: Browser, tmp_path: Path
         assert parts.evaluate_all(folded) > 0
         page.emulate_media(media="print")
         assert parts.evaluate_all(folded) == 0
+
+
+def test_paper_cuts_no_command_and_no_table_off(browser: Browser, tmp_path: Path) -> None:
+    with browser.new_context(viewport=PAPER) as context:
+        page = context.new_page()
+        page.set_content(render_html(skewed_inputs().page()).replace("shop/orders", f"shop/{'o' * 255}"))
+        page.emulate_media(media="print")
+        cut_off = "each => each.filter(one => one.scrollWidth > one.clientWidth).map(one => one.ariaLabel)"
+        assert page.locator(".scroll").evaluate_all(cut_off) == []
+
+
+def test_the_keys_of_charts_keep_their_colours_where_a_reader_chooses_the_others(
+    browser: Browser, tmp_path: Path
+) -> None:
+    drawn = (
+        "each => each.map(one => getComputedStyle(one))"
+        ".map(style => style.borderTopWidth === '0px' ? style.backgroundColor : style.borderTopColor)"
+    )
+    found = []
+    for forced in ("none", "active"):
+        with browser.new_context(viewport=WIDE, forced_colors=forced) as context:
+            page = context.new_page()
+            page.goto(_file(skewed_inputs(), tmp_path))
+            found.append(page.locator(".key").evaluate_all(drawn))
+    assert len(set(found[0])) > 1
+    assert found[1] == found[0]
 
 
 def test_numbers_in_a_text_sort_as_numbers(browser: Browser, tmp_path: Path) -> None:
