@@ -38,6 +38,7 @@ DIFFERENCES_SHOWN: Final = 10
 def plan_lines(plan: Plan, throttle: ApplyThrottle, before: Before) -> Iterator[str]:
     """A plan for its approver: effect, steps left in the order in which they are sent, digest."""
     from pulsar_advisor.execution.run.pace import sent_in_order
+    from pulsar_advisor.model.plans.names import short
     from pulsar_advisor.model.plans.sealed import digest_of
     from pulsar_advisor.planning.plans.consent import usage_change
     from pulsar_advisor.planning.plans.to_mind import to_mind
@@ -51,7 +52,7 @@ def plan_lines(plan: Plan, throttle: ApplyThrottle, before: Before) -> Iterator[
         where = f"{step.source} → {step.destination or 'chosen by Pulsar'}" if step.action == "unload" else step.source
         yield f"  {step.id} {step.action:<6} {step.bundle_name} {where}"
     if len(steps) > STEPS_SHOWN:
-        yield f"  and {len(steps) - STEPS_SHOWN:,} more: see the report"
+        yield f"  and {len(steps) - STEPS_SHOWN:,} more: see `pulsar-advisor plans export {short(digest_of(plan))}`"
     if before.runs:
         yield f"carried out in part, in run {', '.join(map(str, before.runs))}: only what is left is sent"
     if left_out := [step for step in plan.steps if not step.executable]:

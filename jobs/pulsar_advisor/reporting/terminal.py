@@ -16,7 +16,7 @@ from pulsar_advisor.reporting.verdict import Command
 from pulsar_advisor.reporting.wrapping import columns_of, wrapped
 
 _SHOWN: Final = 3
-"""Items shown of a list; the report has all of it."""
+"""Items shown of a list; the report has all of it, once it is written: most verbs leave that of an earlier answer."""
 COMMANDS_SHOWN: Final = 2
 """Those up to the approval."""
 _LABEL: Final = 16
@@ -52,7 +52,7 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
         for text, style in islice(rest, _SHOWN):
             fact(label, text, style)
         if more := len(list(rest)):
-            fact(label, f"{more:,} more: see the report.")
+            fact(label, f"{more:,} more: see `pulsar-advisor report`.")
 
     if verdict.goal:
         line(verdict.goal, "bold red")

@@ -14,7 +14,7 @@ from time import tzset
 import pytest
 
 from pulsar_advisor.cli import exit_code
-from pulsar_advisor.cli.rendering import apply_lines, plan_lines
+from pulsar_advisor.cli.rendering import STEPS_SHOWN, apply_lines, plan_lines
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.consent.approval import NOTHING_BEFORE, carried_out_before, propose, withdraw
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
@@ -301,6 +301,12 @@ def test_whoever_approves_sees_the_steps_in_the_order_in_which_they_are_sent() -
     canary = canary.model_copy(update={"expect": canary.expect.model_copy(update={"topics": 1})})
     lines = plan_lines(make_plan([unload_step(), canary]), DEFAULT_THROTTLE, NOTHING_BEFORE)
     assert [line.split()[0] for line in lines if " unload " in line] == [canary.id, "step-001"]
+
+
+def test_an_approver_reads_which_command_shows_the_other_steps_of_a_plan_that_may_be_in_no_report() -> None:
+    plan = make_plan([unload_step(number, namespace=f"shop/{number}") for number in range(STEPS_SHOWN + 2)])
+    lines = list(plan_lines(plan, DEFAULT_THROTTLE, NOTHING_BEFORE))
+    assert f"  and 2 more: see `pulsar-advisor plans export {short(digest_of(plan))}`" in lines
 
 
 def test_whoever_approves_what_is_left_of_a_plan_sees_that_and_the_run_before(ledger: Ledger) -> None:

@@ -47,7 +47,7 @@ def test_the_three_findings_that_matter_are_there() -> None:
     four = inputs.recommending(findings=(*inputs.recommendation.findings, Finding("info", "a fourth")))
     lines = [line for line in printed(four).splitlines() if line.startswith("Finding")]
     assert len(lines) == 4
-    assert lines[-1].split(maxsplit=1)[1] == "1 more: see the report."
+    assert lines[-1].split(maxsplit=1)[1] == "1 more: see `pulsar-advisor report`."
     assert "shop/orders carries two thirds" in lines[0]
 
 
