@@ -1,4 +1,4 @@
-"""Runs a real Pulsar cluster as ordinary processes on loopback: ZooKeeper, one bookie, brokers."""
+"""Runs a real Pulsar cluster as ordinary processes on loopback: ZooKeeper, perhaps Oxia, one bookie, brokers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +24,7 @@ from harness.artifacts import DEFAULT_RELEASE, class_path
 from harness.certificates import Certificates, make_certificates
 from harness.configuration import CLUSTER_NAME, READER_ROLE, SUPER_USER_ROLE, LoadManager
 from harness.errors import ClusterDidNotStart, LiveClusterUnavailable
+from harness.oxia import LiveOxia
 from harness.ports import free_ports
 from harness.tokens import signed_token
 
@@ -38,7 +39,7 @@ class ClusterOptions:
     """What to start. `settings` are broker.conf keys that override the harness's own.
 
     `settings_of` are those of single brokers, by their position, as are `machines`: what those brokers run on as far as
-    the CPU sensor says.
+    the CPU sensor says. With `oxia`, the brokers keep their metadata there, and only BookKeeper's is in ZooKeeper.
     """
 
     release: str = DEFAULT_RELEASE
@@ -48,6 +49,7 @@ class ClusterOptions:
     settings_of: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     token_authentication: bool = False
     tls: bool = False
+    oxia: bool = False
     cpu_sensor: bool = True
     machines: Mapping[int, sensor.Machine] = field(default_factory=dict)
 
@@ -99,6 +101,7 @@ class LiveCluster:
         directory: configuration, data and one log per process.
         brokers: the broker processes, in order of start.
         zookeeper: connect string.
+        metadata_store: the brokers' `metadataStoreUrl`.
         machines: what each broker is said to run on, by its admin URL.
         tokens: with token authentication, else None.
         certificates: with TLS, beside the plain ports, else None.
@@ -111,12 +114,14 @@ class LiveCluster:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.brokers: list[LiveBroker] = []
         self.zookeeper = ""
+        self.metadata_store = ""
         self.machines: dict[str, sensor.Machine] = {}
         self.tokens: Tokens | None = None
         self.certificates: Certificates | None = None
         self.keep_logs = False
         self._class_path = ""
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._stores = ExitStack()
         self._sensor: sensor.CpuSensor | None = None
 
     @property
@@ -222,6 +227,7 @@ class LiveCluster:
             self._sensor.stop()
         while self._processes:
             children.kill(self._processes.pop())
+        self._stores.close()
         never_started = isinstance(error, LiveClusterUnavailable)
         if self.keep_logs or (isinstance(error, Exception) and not never_started):
             for data in self._data_directories:
@@ -244,6 +250,10 @@ class LiveCluster:
         ]
         self._start_zookeeper(next(ports), deadline)
         self._set_up_metadata(addresses[0], deadline)
+        if self.options.oxia:
+            self.metadata_store = self._stores.enter_context(LiveOxia(self.directory / "oxia")).url
+            bookkeeper = f"zk://{self.zookeeper}/ledgers"
+            self._set_up_metadata(addresses[0], deadline, "--existing-bk-metadata-service-uri", bookkeeper)
         self._start_bookie(next(ports))
         if self.options.token_authentication:
             self._create_tokens()
@@ -261,22 +271,24 @@ class LiveCluster:
 
     def _start_zookeeper(self, port: int, deadline: float) -> None:
         self.zookeeper = f"127.0.0.1:{port}"
+        self.metadata_store = f"zk:{self.zookeeper}"
         data, _ = self._data_directories
         conf = self._write_conf("zookeeper", configuration.zookeeper(port, data))
         process = self._start_jvm("zookeeper", ["-Xmx128m"], "org.apache.zookeeper.server.ZooKeeperServerMain", conf)
         self._wait_until(lambda: _accepts(port), "zookeeper", process, deadline)
 
-    def _set_up_metadata(self, broker: _Addresses, deadline: float) -> None:
-        # Writes BookKeeper's metadata too.
+    def _set_up_metadata(self, broker: _Addresses, deadline: float, *more: str) -> None:
+        # Writes BookKeeper's metadata too, unless that exists.
         process = self._start_jvm(
             "metadata",
             ["-Xmx128m"],
             "org.apache.pulsar.PulsarClusterMetadataSetup",
             *("--cluster", CLUSTER_NAME),
-            *("--metadata-store", f"zk:{self.zookeeper}"),
-            *("--configuration-metadata-store", f"zk:{self.zookeeper}"),
+            *("--metadata-store", self.metadata_store),
+            *("--configuration-metadata-store", self.metadata_store),
             *("--web-service-url", f"http://{broker.host}:{broker.web_port}"),
             *("--broker-service-url", f"pulsar://{broker.host}:{broker.service_port}"),
+            *more,
         )
         try:
             exit_code = process.wait(max(0.0, deadline - time.monotonic()))
@@ -308,8 +320,9 @@ class LiveCluster:
         name = f"broker-{position + 1}"
         settings = {
             **configuration.BROKER,
-            "metadataStoreUrl": f"zk:{self.zookeeper}",
-            "configurationMetadataStoreUrl": f"zk:{self.zookeeper}",
+            "metadataStoreUrl": self.metadata_store,
+            "configurationMetadataStoreUrl": self.metadata_store,
+            **({"bookkeeperMetadataServiceUri": f"zk+null://{self.zookeeper}/ledgers"} if self.options.oxia else {}),
             "bindAddress": address.host,
             "advertisedAddress": address.host,
             "brokerServicePort": str(address.service_port),

@@ -68,6 +68,6 @@ class Shell:
 
 
 def plain_connection(cluster: LiveCluster) -> tuple[str, ...]:
-    """Flags for every broker's admin URL and ZooKeeper."""
+    """Flags for every broker's admin URL and its metadata store."""
     urls = [word for url in cluster.admin_urls for word in ("--admin-url", url)]
-    return (*urls, "--zookeeper", cluster.zookeeper)
+    return (*urls, "--metadata-store", cluster.metadata_store)

@@ -1,14 +1,16 @@
 """Reads from Oxia with three calls of its published protocol.
 
 Its Python client is not used: it has neither TLS nor tokens nor time limits, and 0.2.1 looks for a key where XXH64 puts
-it, though the protocol (and the Java client) say XXH3. Not yet run against a real Oxia.
+it, though the protocol (and the Java client) say XXH3.
 Source: `io.streamnative.oxia.proto.OxiaClient`; Pulsar `OxiaMetadataStore`, Oxia's Java client 0.8.0 (of 5.0.0-M1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, TypeVar
 
 import grpc
 import xxhash
@@ -27,6 +29,14 @@ _MOST_SHARDS: Final = 4096
 """Each read asks all of them."""
 _LONGEST_QUOTE: Final = 100
 _DENIED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+_LED_ELSEWHERE: Final = (grpc.StatusCode.ABORTED, grpc.StatusCode.UNAVAILABLE)
+"""How a server ends a call that doesn't lead the shard, or has just started or gone (Oxia 0.17.1)."""
+_ELECTION_PAUSE_S: Final = 0.5
+_Found = TypeVar("_Found")
+
+
+class _LedElsewhere(ClusterUnreachable):
+    """A shard's server doesn't lead it any more."""
 
 
 class _Shard(NamedTuple):
@@ -50,15 +60,17 @@ class OxiaStore:
         self._channels: dict[str, grpc.Channel] = {}
         self._shards: tuple[_Shard, ...] = ()
 
-    def look_around(self) -> None:
-        """Find out which server leads each shard. Raises `ClusterUnreachable`."""
+    def look_around(self, server: str | None = None) -> None:
+        """Find out which server leads each shard, by default from the connection's. Raises `ClusterUnreachable`."""
         namespace = self._connection.namespace
         request = proto.ShardAssignmentsRequest(namespace=namespace)
-        answers = self._ask(self._connection.address, "GetShardAssignments", request, proto.ShardAssignments)
+        answers = self._ask(server or self._connection.address, "GetShardAssignments", request, proto.ShardAssignments)
         try:
             found = next((one.value for one in next(answers).namespaces if one.key == namespace), None)
         except (grpc.RpcError, StopIteration) as error:
-            raise self._unreachable("listing its shards", error) from error
+            if not isinstance(error, grpc.Call) or error.code() is not grpc.StatusCode.NOT_FOUND:
+                raise self._unreachable("listing its shards", error) from error
+            found = None
         finally:
             answers.cancel()
         if found is None or not found.assignments:
@@ -81,15 +93,18 @@ class OxiaStore:
 
     def close(self) -> None:
         """End the session."""
-        for channel in self._channels.values():
-            channel.close()
+        while self._channels:
+            self._channels.popitem()[1].close()
 
     def children(self, paths: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
         """See `MetadataStore`."""
         for some in in_batches(paths):
-            asked = [(path, self._listings(path)) for path in some]
             # All are read before the first is yielded: the time limits go on while the caller works with it.
-            yield from [(path, self._names(path, listings)) for path, listings in asked]
+            yield from self._from_leaders(self._children, some)
+
+    def _children(self, paths: list[str]) -> list[tuple[str, list[str]]]:
+        asked = [(path, self._listings(path)) for path in paths]
+        return [(path, self._names(path, listings)) for path, listings in asked]
 
     def _names(self, path: str, listings: list[Any]) -> list[str]:
         """The names of a path's children, sorted, from every shard's answer."""
@@ -108,8 +123,28 @@ class OxiaStore:
     def nodes(self, paths: Iterable[str]) -> Iterator[Node]:
         """See `MetadataStore`."""
         for some in in_batches(paths):
-            found = self._read(some)
+            found = self._from_leaders(self._read, some)
             yield from (found[path] for path in some if path in found)
+
+    def _from_leaders(self, read: Callable[[list[str]], _Found], paths: list[str]) -> _Found:
+        """What a read of paths returns, repeated for one time limit while shards change their leaders."""
+        deadline = time.monotonic() + self._connection.timeout_s
+        while True:
+            try:
+                return read(paths)
+            except _LedElsewhere:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(_ELECTION_PAUSE_S)
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Look around from the first server that answers; if none does, the shards stay as they were."""
+        self.close()  # waits for a server that is gone grow longer, and leaders may be new each time
+        for server in dict.fromkeys((self._connection.address, *(shard.leader for shard in self._shards))):
+            with suppress(_LedElsewhere):
+                self.look_around(server)
+                return
 
     def _listings(self, path: str) -> list[Any]:
         """The keys below a path in every shard: in Oxia's order they lie between these two."""
@@ -193,12 +228,15 @@ class OxiaStore:
 
     def _unreachable(self, what: str, error: Exception) -> ClusterUnreachable:
         code = error.code() if isinstance(error, grpc.Call) else None
+        kind = _LedElsewhere if code in _LED_ELSEWHERE else ClusterUnreachable
         if code in _DENIED:
             todo = "give another token" if self._authorization else "give a token_file"
             return ClusterUnreachable(f"{self._connection.name}: no permission ({what}): {todo}")
         why = code.name if code is not None else "no answer"
+        if isinstance(error, grpc.Call) and (said := plain(error.details() or "")[:_LONGEST_QUOTE]):
+            why += f", '{said}'"
         todo = "check host, port, firewall and certificates, then try again"
-        return ClusterUnreachable(f"{self._connection.name}: {what} failed ({why}): {todo}")
+        return kind(f"{self._connection.name}: {what} failed ({why}): {todo}")
 
 
 def _exists(record: Any) -> bool:

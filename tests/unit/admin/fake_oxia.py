@@ -1,7 +1,7 @@
 """A double of Oxia's published protocol: a gRPC server on loopback that serves records from memory, and writes nothing.
 
-Sharding is the real rule (XXH3 of the key, or of its partition key), and so is the order of keys. What the server of
-Oxia itself does was not to be had.
+Sharding is the real rule (XXH3 of the key, or of its partition key), and so is the order of keys; a namespace that
+doesn't exist is refused as Oxia 0.17.1 refuses it (`live/test_oxia.py`).
 """
 
 from __future__ import annotations
@@ -78,9 +78,7 @@ class FakeOxia:
             for number in range(self.shards)
         ]
         of_namespace = proto.NamespaceShardsAssignment(assignments=found, shard_key_router=proto.ShardKeyRouter.XXHASH3)
-        yield proto.ShardAssignments(
-            namespaces={self.namespace: of_namespace} if request.namespace == self.namespace else {}
-        )
+        yield proto.ShardAssignments(namespaces={self.namespace: of_namespace})
 
     def list(self, request: proto.ListRequest) -> Iterator[proto.ListResponse]:
         first, end = _IN_ORDER(request.start_inclusive), _IN_ORDER(request.end_exclusive)
@@ -117,6 +115,8 @@ def served(oxia: FakeOxia, key_and_certificate: Sequence[Path] = ()) -> Iterator
                 context.abort(grpc.StatusCode.UNAUTHENTICATED, "no")
             if (refused := oxia.refuse(method)) is not None:
                 context.abort(refused, "refused")
+            if getattr(message, "namespace", oxia.namespace) != oxia.namespace:
+                context.abort(grpc.StatusCode.NOT_FOUND, "oxia: namespace not found")
             yield from answer(message)
 
         return grpc.unary_stream_rpc_method_handler(handle, request.FromString, bytes)

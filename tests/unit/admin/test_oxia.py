@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.certificates import make_certificates
+from pulsar_advisor.admin import oxia_store
 from pulsar_advisor.admin.metadata_store import MetadataReader, connected
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.admin.oxia import OxiaConnection
@@ -110,19 +111,41 @@ def test_a_store_of_something_else_is_no_metadata_store() -> None:
 
 def test_without_a_server_it_is_unreachable() -> None:
     with (
-        pytest.raises(ClusterUnreachable, match=r"listing its shards failed \((UNAVAILABLE|DEADLINE_EXCEEDED)\)"),
+        pytest.raises(ClusterUnreachable, match=r"listing its shards failed \((UNAVAILABLE|DEADLINE_EXCEEDED), "),
         connected(OxiaConnection(url="oxia://127.0.0.1:1/x", timeout_s=1)),
     ):
         pass
 
 
-def test_a_read_that_fails_names_the_path(oxia: FakeOxia, reader: MetadataReader) -> None:
-    oxia.refuse = lambda method: grpc.StatusCode.UNAVAILABLE if method == "Read" else None
+def test_a_read_that_fails_names_the_path_and_quotes_the_server(oxia: FakeOxia, reader: MetadataReader) -> None:
+    oxia.refuse = lambda method: grpc.StatusCode.INTERNAL if method == "Read" else None
     try:
-        with pytest.raises(ClusterUnreachable, match=r"reading /loadbalance/brokers/b\d:8080 failed \(UNAVAILABLE\)"):
+        failed = r"reading /loadbalance/brokers/b\d:8080 failed \(INTERNAL, 'refused'\)"
+        with pytest.raises(ClusterUnreachable, match=failed):
             list(reader.broker_nodes())
     finally:
         oxia.refuse = lambda _: None
+
+
+@pytest.mark.parametrize("method", ["List", "Read"])
+@pytest.mark.parametrize("refusal", [grpc.StatusCode.ABORTED, grpc.StatusCode.UNAVAILABLE])
+def test_while_a_shard_changes_its_leader_a_read_is_repeated(
+    oxia: FakeOxia, reader: MetadataReader, method: str, refusal: grpc.StatusCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oxia_store, "_ELECTION_PAUSE_S", 0)
+    refusals = iter([refusal])
+    monkeypatch.setattr(oxia, "refuse", lambda asked: next(refusals, None) if asked == method else None)
+    oxia.asked.clear()
+    assert [name for name, _ in reader.broker_nodes()] == ["b1:8080", "b2:8080"]
+    assert "GetShardAssignments" in [asked for asked, _ in oxia.asked]
+
+
+def test_a_shard_that_finds_no_leader_is_given_up_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oxia_store, "_ELECTION_PAUSE_S", 0)
+    with served(FakeOxia(RECORDS)) as oxia, connected(connection(oxia, timeout_s=0.5)) as reader:
+        oxia.refuse = lambda asked: grpc.StatusCode.ABORTED if asked == "Read" else None
+        with pytest.raises(ClusterUnreachable, match=r"failed \(ABORTED, 'refused'\)"):
+            list(reader.broker_nodes())
 
 
 def test_a_token_is_sent_with_every_call(tmp_path: Path) -> None:
