@@ -13,6 +13,8 @@ from typing import Final
 from pulsar_advisor.cli.output import log
 
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDS_WITHIN_S: Final = 10
+"""Of the half a minute that Kubernetes allows."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -23,8 +25,11 @@ def terminate(number: int, frame: FrameType | None) -> None:
     """On SIGTERM, do what Ctrl-C does and raise `Terminated`, so that what the process holds is given up.
 
     By default the first process of a container ignores this signal until it is killed, and any other process leaves its
-    leases behind, of which the next container can't know that nobody holds them.
+    leases behind, of which the next container can't know that nobody holds them. If a broker, or a lock that was being
+    taken, holds the end up, the system ends the process: by a second signal, or in time.
     """
+    signal.signal(number, signal.SIG_DFL)
+    signal.alarm(_ENDS_WITHIN_S)
     interrupt = signal.getsignal(signal.SIGINT)
     if callable(interrupt):
         with suppress(KeyboardInterrupt):
