@@ -42,5 +42,5 @@ def _recommendation(snapshot: Snapshot) -> str | None:
 
 
 def _reports(snapshot: Snapshot) -> str | None:
-    reports = snapshot.folder("reports")
-    return ", ".join(sorted(file.name for file in reports.iterdir())) if reports.is_dir() else None
+    # A file system leaves files of its own there, as a killed process its hidden ones.
+    return ", ".join(sorted(file.name for file in snapshot.folder("reports").glob("report.*"))) or None

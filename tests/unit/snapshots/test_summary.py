@@ -26,6 +26,12 @@ def test_a_recorded_snapshot_is_told_from_its_manifest(recorded: Snapshot) -> No
     assert "  topic_stats                       1 line" in list(summary_lines(one))
 
 
+def test_only_reports_are_told_of_the_folder_of_reports(recorded: Snapshot) -> None:
+    for name in ("report.html", "report.json", ".nfs00000001", ".report.html.9f.partial", "Thumbs.db"):
+        write_file(recorded.folder("reports") / name, b"")
+    assert summary(recorded).stages["reported"] == "report.html, report.json"
+
+
 @pytest.mark.parametrize(
     ("urls", "zookeeper", "sources"),
     [
