@@ -19,7 +19,7 @@ from pulsar_advisor.execution.ledger.address import ledger_url, without_secrets
 from pulsar_advisor.execution.ledger.ledger import READS, VERSIONS, Ledger, named_errors, sqlstate
 from pulsar_advisor.execution.ledger.migrations import HEAD
 from pulsar_advisor.execution.ledger.runs import LEASE_MS, may_work
-from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.errors import StorageError, UsageError, refusal
 from pulsar_advisor.storage.process import Process
 from pulsar_advisor.storage.store_clock import carried_on, store_time
 
@@ -75,7 +75,7 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
         raise UsageError(f"ledger {without_secrets(parsed)}: an option in its URL has an invalid value") from error
     except OSError as error:
         raise StorageError(
-            f"can't open or create ledger {without_secrets(parsed)}: {error.strerror or error}: check its disk and "
+            f"can't open or create ledger {without_secrets(parsed)}: {refusal(error)}: check its disk and "
             "permissions; to read a ledger that can't be written, copy it first"
         ) from error
     if engine.dialect.name == "sqlite":

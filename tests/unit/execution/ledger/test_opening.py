@@ -147,6 +147,19 @@ def test_where_nothing_can_be_written_a_ledger_that_others_can_read_is_opened(
         assert ledger.head().event >= 0
 
 
+def test_of_a_ledger_that_is_kept_from_a_user_it_is_said_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "ledger.sqlite"
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(file))
+
+    monkeypatch.setattr(Path, "touch", refused)
+    with pytest.raises(StorageError, match=f"Permission denied: {tmp_path} belongs to "):
+        open_ledger(f"sqlite:///{file}")
+
+
 def test_a_folder_or_another_file_named_by_mistake_keeps_its_permissions(tmp_path: Path) -> None:
     folder, file = tmp_path / "root", tmp_path / "notes"
     folder.mkdir()
