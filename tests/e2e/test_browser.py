@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from harness import standalone
 from harness.accessibility import TELEPHONE, is_too_wide, violations
@@ -45,6 +45,7 @@ APPLIED = "sha256:82dfc8373b55b294df8da91c1b094caf9c44ddfb2207346ac23677238cf82f
 
 CLUSTER = "/pulsar-advisor/clusters/live"
 REPORT = f"{CLUSTER}/reports/{SNAPSHOT}"
+HALF_A_SCREEN: ViewportSize = {"width": 960, "height": 900}
 THEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
 PAGES = {
     "clusters": "/pulsar-advisor/",
@@ -183,6 +184,23 @@ def wrong_with(page: Page, path: str, pictures: Path) -> list[str]:
             found += [f"{where}: too wide: {frame.url}" for frame in page.frames if is_too_wide(frame)]
             page.screenshot(path=f"{pictures}-{theme}-{kind}.png", full_page=True)
     return found
+
+
+def test_a_window_beside_another_shows_every_column_of_all_clusters_and_of_a_plan_whose_brokers_have_long_names(
+    person: Callable[[str], Page],
+) -> None:
+    page = person("uma")
+    page.set_viewport_size(HALF_A_SCREEN)
+    page.goto("/pulsar-advisor/")
+    assert not is_too_wide(page)
+    page.goto(f"{CLUSTER}/plans/{APPLIED}")
+    table = page.get_by_role("region", name="Steps")
+    name = (
+        "table => table.innerHTML = table.innerHTML.replaceAll(/broker-[0-9]/g, each => each + '.' + 'b'.repeat(200))"
+    )
+    table.evaluate(name)
+    assert "bbb" in table.inner_text()
+    assert not is_too_wide(page)
 
 
 def test_the_pages_follow_airflows_switch(person: Callable[[str], Page], advised: str, tmp_path: Path) -> None:
