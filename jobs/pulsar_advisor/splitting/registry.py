@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from pulsar_advisor.model.configuration.kinds import EVERY_MANAGER
+from pulsar_advisor.model.configuration.kinds import EVERY_MANAGER, LoadManagerKind
 from pulsar_advisor.model.strategy.entry import Strategy, find
 from pulsar_advisor.model.strategy.interface import Reading
 
@@ -107,12 +107,12 @@ def algorithm_in_force(settings: LoadBalancerSettings) -> Strategy:
     return next((strategy for strategy in known if strategy.name == wanted), SPLIT_ALGORITHMS[0])
 
 
-def decider_of(load_manager: str) -> Strategy:
-    """The registry entry for the decider of a load manager (`modular`, `simple` or `extensible`)."""
+def decider_of(load_manager: LoadManagerKind) -> Strategy:
+    """The registry entry for the decider of a load manager."""
     return next(strategy for strategy in SPLIT_DECIDERS if load_manager in strategy.load_managers)
 
 
-def split_decider(load_manager: str) -> SplitDecider:
+def split_decider(load_manager: LoadManagerKind) -> SplitDecider:
     """The decider of a load manager."""
     return cast("SplitDecider", decider_of(load_manager).load())
 
