@@ -22,7 +22,7 @@ from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.numbered_messages import numbered_messages
 from harness.oxia import AUDIENCE, ISSUER, NAMESPACE, LiveOxia
-from harness.shell import Shell, plain_connection
+from harness.shell import ADVISOR, Shell, call, plain_connection
 from live.goals import carry_out, judge
 from live.plans import divide, topics_inside, wait_until_reported
 from live.starting import StartCluster, unavailable_skips
@@ -172,6 +172,12 @@ def test_a_capture_of_oxia_alone_names_brokers_and_policies(brokers: LiveCluster
     taken = Captured(root, capture_options(metadata_store=brokers.metadata_store))
     assert {line["broker"] for line in taken.lines("brokers")} == set(brokers.broker_ids)
     assert GOALS in {line["namespace"] for line in taken.lines("namespaces")}
+
+
+def test_doctor_reads_oxia(brokers: LiveCluster) -> None:
+    examined = call([str(ADVISOR), "doctor", *plain_connection(brokers), "--json"])
+    of_oxia = {row["check"]: row["status"] for row in examined.document["rows"] if row["check"].startswith("oxia")}
+    assert of_oxia == {"oxia": "ok"}, examined.out
 
 
 def test_a_broker_is_drained(brokers: LiveCluster, tmp_path: Path) -> None:
