@@ -1,7 +1,8 @@
 """The line with its root in an object store: a local S3 server, s3fs on Python's side, Hadoop's s3a on Spark's.
 
-What the product doesn't need elsewhere is fetched: s3fs and the server into an environment of their own, which sees all
-other packages, and Hadoop's S3 jars (642 MB) through Maven, once. Without either the test is skipped.
+What the product doesn't need elsewhere is fetched: s3fs and moto into an environment of their own, which sees all other
+packages, and Hadoop's S3 jars (642 MB) through Maven, once. Without either the test is skipped. Moto is a simulation;
+where `minio` is on the PATH (a Go program, built from its source), the same runs on that store.
 """
 
 from __future__ import annotations
@@ -83,9 +84,13 @@ class Shell:
         return done.stdout
 
 
-@pytest.fixture(scope="module")
-def store(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+@pytest.fixture(scope="module", params=["moto", "minio"])
+def store(
+    request: pytest.FixtureRequest, python: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
     """The environment by which clients find the store."""
+    if request.param == "minio" and shutil.which("minio") is None:
+        pytest.skip("no minio on PATH")
     port = free_port()
     environment = {
         **os.environ,
@@ -94,9 +99,16 @@ def store(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[di
         "AWS_ACCESS_KEY_ID": "anybody",
         "AWS_SECRET_ACCESS_KEY": "anything",
     }
-    server = [str(python), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    output = tmp_path_factory.mktemp("store") / "log"
-    with output.open("w") as log, subprocess.Popen(server, stdout=log, stderr=log) as process:
+    folder = tmp_path_factory.mktemp("store")
+    servers = {
+        "moto": [str(python), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        "minio": ["minio", "server", "--address", f"127.0.0.1:{port}", str(folder / "data")],
+    }
+    secrets = {"MINIO_ROOT_USER": "anybody", "MINIO_ROOT_PASSWORD": "anything", "MINIO_BROWSER": "off"}
+    with (
+        (folder / "log").open("w") as log,
+        subprocess.Popen(servers[request.param], stdout=log, stderr=log, env={**environment, **secrets}) as process,
+    ):
         try:
             _wait_for(port, process)
             yield environment
