@@ -78,14 +78,17 @@ def attempting(what: str, otherwise: str = "") -> Iterator[None]:
 
 
 def refusal(error: OSError) -> str:
-    """Why the system refused something; if it keeps a file or folder from this user, also whose that is."""
+    """Why the system refused something; if it keeps another user's file or folder from this one, also whose that is."""
     words = error.strerror or str(error)
     if isinstance(error, PermissionError) and isinstance(error.filename, str):
         path = Path(error.filename)
         for place in (path, *path.parents):  # a file that isn't there, or can't be seen, is its folder's matter
             with suppress(OSError):
-                owner, user = _name(place.stat().st_uid), _name(os.geteuid())
-                return f"{words}: {place} belongs to {owner}, this process to {user}: change either, or the mode"
+                owner, user = place.stat().st_uid, os.geteuid()
+                if owner == user:  # its mode, the folder above or the system may be why
+                    break
+                whose = f"{place} belongs to {_name(owner)}, this process to {_name(user)}"
+                return f"{words}: {whose}: change either, or the mode"
     return words
 
 

@@ -49,6 +49,11 @@ def test_of_what_is_kept_from_a_user_it_is_said_whose_it_is(
     assert str(failure.value) == f"can't write /a: Permission denied: {whose}"
 
 
+def test_of_what_is_the_users_own_no_owner_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"^can't write /a: Permission denied$"), attempting("write /a"):
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
+
+
 def test_a_user_without_a_name_is_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 4_000_000_000)
     with pytest.raises(StorageError, match="this process to uid 4000000000"), attempting("write /a"):

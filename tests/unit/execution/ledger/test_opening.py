@@ -156,6 +156,7 @@ def test_of_a_ledger_that_is_kept_from_a_user_it_is_said_whose_it_is(
         raise PermissionError(errno.EACCES, "Permission denied", str(file))
 
     monkeypatch.setattr(Path, "touch", refused)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(StorageError, match=f"Permission denied: {tmp_path} belongs to "):
         open_ledger(f"sqlite:///{file}")
 
