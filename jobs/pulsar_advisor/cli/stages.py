@@ -320,16 +320,16 @@ def report(
 
             sys.stdout.writelines(json_chunks(page))
         else:
-            _show_verdict(page)
+            _show_verdict(page, has_report=True)
             say(f"report: {path}")
 
 
-def _show_verdict(page: ReportPage) -> None:
+def _show_verdict(page: ReportPage, *, has_report: bool = False) -> None:
     from rich.console import Console
 
     from pulsar_advisor.reporting.terminal import render_terminal
 
-    render_terminal(page, Console(), tuple(_on_path()))
+    render_terminal(page, Console(), tuple(_on_path()), has_report=has_report)
 
 
 def _on_path() -> Iterator[Command]:
@@ -403,5 +403,5 @@ def run(
 
             print_json(RunResult(**vars(document), report=path))
         else:
-            _show_verdict(page)
+            _show_verdict(page, has_report=True)
             say(f"report: {path}")

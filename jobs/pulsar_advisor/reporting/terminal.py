@@ -16,7 +16,7 @@ from pulsar_advisor.reporting.verdict import Command
 from pulsar_advisor.reporting.wrapping import columns_of, wrapped
 
 _SHOWN: Final = 3
-"""Items shown of a list; the report has all of it, once it is written: most verbs leave that of an earlier answer."""
+"""Items shown of a list; the report has all of it."""
 COMMANDS_SHOWN: Final = 2
 """Those up to the approval."""
 _LABEL: Final = 16
@@ -32,12 +32,16 @@ _COLOUR_OF_GRADE: Final = {"high": "green", "medium": "yellow", "low": "red"}
 _COLOUR_OF_SEVERITY: Final = {"warning": "yellow", "info": ""}
 
 
-def render_terminal(page: ReportPage, console: Console, before: Sequence[Command] = ()) -> None:
+def render_terminal(
+    page: ReportPage, console: Console, before: Sequence[Command] = (), *, has_report: bool = False
+) -> None:
     """Print to the console; rich omits colours if the console isn't a terminal.
 
-    `before`: what the reader's shell needs before the page's commands.
+    `before`: what the reader's shell needs before the page's commands. `has_report`: a report of this answer was
+    written; otherwise that of an earlier one may lie there.
     """
     verdict = page.verdict
+    report = "the report" if has_report else f"`pulsar-advisor report --snapshot {page.snapshot}`"
     columns = columns_of(console)
 
     def line(text: str, style: str = "") -> None:
@@ -52,7 +56,7 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
         for text, style in islice(rest, _SHOWN):
             fact(label, text, style)
         if more := len(list(rest)):
-            fact(label, f"{more:,} more: see `pulsar-advisor report`.")
+            fact(label, f"{more:,} more: see {report}.")
 
     if verdict.goal:
         line(verdict.goal, "bold red")

@@ -15,13 +15,13 @@ from pulsar_advisor.reporting.verdict import Command
 from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, skewed_inputs
 
 
-def printed(inputs: Inputs, *, terminal: bool = False) -> str:
-    return printed_page(inputs.page(), terminal=terminal)
+def printed(inputs: Inputs, *, terminal: bool = False, has_report: bool = False) -> str:
+    return printed_page(inputs.page(), terminal=terminal, has_report=has_report)
 
 
-def printed_page(page: ReportPage, *, terminal: bool = False) -> str:
+def printed_page(page: ReportPage, *, terminal: bool = False, has_report: bool = False) -> str:
     console = Console(file=io.StringIO(), force_terminal=terminal, width=80, _environ={"TERM": "xterm"})
-    render_terminal(page, console)
+    render_terminal(page, console, has_report=has_report)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -47,7 +47,8 @@ def test_the_three_findings_that_matter_are_there() -> None:
     four = inputs.recommending(findings=(*inputs.recommendation.findings, Finding("info", "a fourth")))
     lines = [line for line in printed(four).splitlines() if line.startswith("Finding")]
     assert len(lines) == 4
-    assert lines[-1].split(maxsplit=1)[1] == "1 more: see `pulsar-advisor report`."
+    assert lines[-1].split(maxsplit=1)[1] == f"1 more: see `pulsar-advisor report --snapshot {four.page().snapshot}`."
+    assert "1 more: see the report." in printed(four, has_report=True)
     assert "shop/orders carries two thirds" in lines[0]
 
 
