@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
@@ -50,6 +51,9 @@ KEPT: Final = "private, no-cache"
 AT_ONCE: Final = 4
 """Maximum simultaneous responses to one user in one process of the web server."""
 
+_CLOSED: Final = re.compile(r"(?<=: )/[^:]*(?= belongs to )")
+"""The folder that keeps a process out, in `refusal`'s words: it may be one above the root."""
+
 _log = logging.getLogger(__name__)
 
 templates: Final = Environment(
@@ -66,7 +70,7 @@ def without_places(text: str) -> str:
     """An error's message for viewers, without the places of the root and the registry of clusters."""
     for place in _places():
         text = text.replace(place.rstrip("/"), "…") if place.strip("/") else text
-    return text
+    return _CLOSED.sub("…", text)
 
 
 def _places() -> Iterator[str]:

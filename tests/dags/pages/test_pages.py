@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import re
@@ -39,7 +40,7 @@ from pulsar_advisor.execution.ledger.switches import record_switched_back, recor
 from pulsar_advisor.execution.ledger.tables import Verification, VerifiedBroker
 from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.execution.run.guard.settings import OFF
-from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.errors import StorageError, attempting
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.planning.advice.options import Option
@@ -535,6 +536,16 @@ def test_a_web_server_of_the_release_before_writes_nothing_into_a_migrated_ledge
         database.execute("UPDATE alembic_version SET version_num = 'of a newer release'")
     assert client.post(f"{page_of(held)}/pause", data={"token": token}).status_code == 500
     assert pause_requested(ledger, held.id) is None
+
+
+def test_a_closed_folder_above_the_root_is_not_named(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pulsar_advisor_airflow.pages.answers import without_places
+
+    above = str(Path(root.url).parent)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(StorageError, match=f"Permission denied: {above} belongs to ") as failure, attempting("list it"):
+        raise PermissionError(errno.EACCES, "Permission denied", above)
+    assert "Permission denied: … belongs to " in without_places(str(failure.value))
 
 
 def test_a_root_that_the_web_server_can_not_open_is_explained(
