@@ -10,6 +10,9 @@ from typing import Final
 from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.storage.files import refused_by_storage
 
+_UNLOADED: Final = re.compile(r"ExceptionInInitializerError: Cannot unpack [^:\s]+: (?P<why>[^\n]+)")
+"""Java's message for the library of compressed files, which it unpacks into its folder for temporary files."""
+
 _UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?P<file>\S+?)\.?\s")
 """Spark's message, the same from its Java and from a server, for a file that an executor can't read."""
 
@@ -31,12 +34,18 @@ def reported(error: Exception) -> AdvisorError | None:
 
         if (java := ended_java(error)) is not None:
             return java
-    if (unread := _UNREAD.search(str(error))) is not None:
+    said = str(error)
+    if (unloaded := _UNLOADED.search(said)) is not None:
+        return StorageError(
+            f"Spark's Java can't write into its folder for temporary files: {unloaded['why']}: make room there, or set "
+            "TMPDIR to another"
+        )
+    if (unread := _UNREAD.search(said)) is not None:
         return StorageError(
             f"Spark can't read {unread['file']}: the root must be at the same path on each machine where Spark has "
             "executors, or in an object store. If it is, the file was removed or damaged meanwhile: try again"
         )
-    if (unwritten := _UNWRITTEN.search(str(error))) is not None:
+    if (unwritten := _UNWRITTEN.search(said)) is not None:
         why = unwritten["why"] or "Spark can't make it or replace it"
         return refused_by_storage(OSError(errno.EIO, why, unwritten["closed"] or unwritten["table"]))
     if isinstance(error, OSError) and error.errno is not None:

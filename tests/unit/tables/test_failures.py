@@ -31,6 +31,20 @@ def test_a_file_that_executors_do_not_see_is_named_with_what_they_need() -> None
     assert str(found).startswith("Spark can't read file:///root/raw/topics.zst: the root must be at the same path")
 
 
+def test_a_full_folder_for_temporary_files_is_not_taken_for_a_file_that_is_not_there() -> None:
+    message = (
+        "An error occurred while calling o141.localCheckpoint.\n: org.apache.spark.SparkException: "
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///root/topics.zst.  SQLSTATE: KD001\n"
+        "\tat org.apache.spark\nCaused by: java.lang.reflect.InvocationTargetException\n\tat java.base\n"
+        "Caused by: java.lang.ExceptionInInitializerError: Cannot unpack libzstd-jni-1.5.7-6: No space left on device\n"
+        "\tat com.github.luben.zstd\n"
+    )
+    assert str(reported(RuntimeError(message))) == (
+        "Spark's Java can't write into its folder for temporary files: No space left on device: make room there, or "
+        "set TMPDIR to another"
+    )
+
+
 TABLE = "file:/root/tables/topics/cluster=test/snapshot=20261121T083000Z"
 CALLED = "An error occurred while calling o78.parquet.\n: org.apache.spark.SparkException: "
 NO_ROOM = "java.io.IOException: No space left on device"
