@@ -16,13 +16,14 @@ from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome, outcome
 from pulsar_advisor.planning.plans.consent import needed_consents, usage_change
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.markdown import code, text
+from pulsar_advisor_airflow.configuration import page_link
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.throttle import ApplyThrottle
     from pulsar_advisor.model.plans.plan import Plan, Step
 
 STEPS_SHOWN: Final = 40
-"""The body is a summary; the report has the rest."""
+"""The body is a summary; the plan's page has the rest, and the report only that of the advised plan."""
 
 
 def subject(plan: Plan) -> str:
@@ -93,10 +94,12 @@ def lines(
         yield f"- {count(left_out, 'step')} of the plan can't be carried out and won't be sent"
     if unloads:
         yield from ("", "| order | step | unload | from | to | why |", "|---|---|---|---|---|---|")
-        yield from _rows(unloads, lambda step: f"{code(step.source)} | {_wish(step)}")
+        yield from _rows(plan, unloads, lambda step: f"{code(step.source)} | {_wish(step)}")
     if splits:
         yield from ("", "| order | step | split | at | by | why |", "|---|---|---|---|---|---|")
-        yield from _rows(splits, lambda step: f"{', '.join(map(code, step.boundaries))} | {text(step.algorithm or '')}")
+        yield from _rows(
+            plan, splits, lambda step: f"{', '.join(map(code, step.boundaries))} | {text(step.algorithm or '')}"
+        )
 
 
 def _of_a_roll(brokers: Sequence[str], most: object) -> Iterator[str]:
@@ -116,12 +119,13 @@ def _of_a_roll(brokers: Sequence[str], most: object) -> Iterator[str]:
     )
 
 
-def _rows(steps: list[tuple[int, Step]], columns: Any) -> Iterator[str]:
+def _rows(plan: Plan, steps: list[tuple[int, Step]], columns: Any) -> Iterator[str]:
     for number, step in steps[:STEPS_SHOWN]:
         bundle = code(step.bundle_name)
         yield f"| {number} | {text(step.id)} | {bundle} | {columns(step)} | {text(step.reason)} |"
     if len(steps) > STEPS_SHOWN:
-        yield f"\n… and {len(steps) - STEPS_SHOWN} more: see the report."
+        page = page_link("clusters", plan.cluster, "plans", digest_of(plan))
+        yield f"\n… and {len(steps) - STEPS_SHOWN} more: see [the plan]({page})."
 
 
 def _wish(step: Step) -> str:

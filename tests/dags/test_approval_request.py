@@ -10,8 +10,9 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlannedSetting, Prediction
+from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor_airflow.approval_request import STEPS_SHOWN, lines, subject
-from pulsar_advisor_airflow.configuration import report_link
+from pulsar_advisor_airflow.configuration import page_link, report_link
 from unit.execution.doubles import B1, UPPER, forecast, make_plan, unload_step
 from unit.planning.kinds.clusters import cluster, planned
 
@@ -64,11 +65,13 @@ def test_who_approves_what_is_left_of_a_plan_is_shown_that_and_the_run_before() 
 def test_who_approves_a_plan_reads_how_many_steps_are_not_shown_and_how_many_not_sent() -> None:
     steps = [unload_step(number, namespace=f"shop/{number}") for number in range(STEPS_SHOWN + 2)]
     unowned = unload_step(99, UPPER, executable=False, not_executable_because="unowned")
-    shown = "\n".join(lines(make_plan([*steps, unowned]), ApplyThrottle(), 4, "alice", "/reports/x"))
+    plan = make_plan([*steps, unowned])
+    shown = "\n".join(lines(plan, ApplyThrottle(), 4, "alice", "/reports/x"))
     assert "- 1 step of the plan can't be carried out and won't be sent\n" in shown
     assert shown.count("| step-") == STEPS_SHOWN
     assert "step-099" not in shown
-    assert shown.endswith("\n… and 2 more: see the report.")
+    page = page_link("clusters", plan.cluster, "plans", digest_of(plan))
+    assert shown.endswith(f"\n… and 2 more: see [the plan]({page}).")
 
 
 def test_who_approves_a_plan_is_shown_what_its_proposer_assumed() -> None:
