@@ -116,7 +116,7 @@ def test_a_remainder_that_another_capture_removes_at_the_same_time_is_gone(
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("refused", ["tempfile.TemporaryFile", "os.unlink"])
+@pytest.mark.parametrize("refused", ["tempfile.TemporaryFile", "pulsar_advisor.storage.claim.age", "os.unlink"])
 def test_a_remainder_that_another_user_left_does_not_keep_this_one_from_capturing(
     root: Root, dead_process: Process, refused: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

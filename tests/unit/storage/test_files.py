@@ -40,19 +40,31 @@ def test_a_file_and_its_name_are_on_disk_once_it_is_written(tmp_path: Path, monk
     assert file.read_bytes() == b"content"
 
 
+def refuse_to_sync_folders(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    sync = os.fsync
+
+    def refuse_folders(file: int) -> None:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(number, os.strerror(number))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", refuse_folders)
+
+
 def test_where_a_folder_can_not_be_synced_a_file_is_written_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sync = os.fsync
-
-    def refuse_folders(number: int) -> None:
-        if stat.S_ISDIR(os.fstat(number).st_mode):
-            raise OSError(errno.EINVAL, "Invalid argument")
-        sync(number)
-
-    monkeypatch.setattr(os, "fsync", refuse_folders)
+    refuse_to_sync_folders(monkeypatch, errno.EINVAL)
     write_file(UPath(tmp_path / "file"), b"content")
     assert (tmp_path / "file").read_bytes() == b"content"
+
+
+def test_a_disk_that_fails_while_a_folder_is_synced_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_to_sync_folders(monkeypatch, errno.EIO)
+    with pytest.raises(StorageError, match="Input/output error"):
+        write_file(UPath(tmp_path / "file"), b"content")
 
 
 def test_a_pipe_or_a_device_that_was_named_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:
