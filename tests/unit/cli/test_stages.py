@@ -148,7 +148,7 @@ def test_a_report_of_too_little_data_has_the_code_of_unfit_data_in_every_form(
     write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     monkeypatch.setattr("pulsar_advisor.stages.report.run", lambda *_: (page, "report.html"))
     monkeypatch.setattr("pulsar_advisor.reporting.json.json_chunks", lambda _: ["{}"])
-    monkeypatch.setattr(stages, "_show_verdict", lambda _: None)
+    monkeypatch.setattr(stages, "_show_verdict", lambda _, *, has_report: None)
     assert exit_code([*words, "--root", root.url, "--cluster", root.cluster]) == code
 
 
@@ -164,7 +164,7 @@ def test_files_of_options_are_in_the_home_that_no_shell_expands(
 
     write_file(root.snapshot(SNAPSHOT).folder("raw") / MANIFEST, b"{}")
     monkeypatch.setattr("pulsar_advisor.stages.report.run", written)
-    monkeypatch.setattr(stages, "_show_verdict", lambda _: None)
+    monkeypatch.setattr(stages, "_show_verdict", lambda _, *, has_report: None)
     of_root = ["--root", root.url, "--cluster", root.cluster]
     assert exit_code(["report", "--output=~/report.html", *of_root]) == 0
     assert asked == [f"{tmp_path}/report.html"]
