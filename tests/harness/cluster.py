@@ -248,10 +248,11 @@ class LiveCluster:
         addresses = [
             _Addresses(host, *(next(ports) for _ in range(4))) for host in _loopback_addresses(self.options.brokers)
         ]
+        oxia = self._stores.enter_context(LiveOxia(self.directory / "oxia")) if self.options.oxia else None
         self._start_zookeeper(next(ports), deadline)
         self._set_up_metadata(addresses[0], deadline)
-        if self.options.oxia:
-            self.metadata_store = self._stores.enter_context(LiveOxia(self.directory / "oxia")).url
+        if oxia is not None:
+            self.metadata_store = oxia.url
             bookkeeper = f"zk://{self.zookeeper}/ledgers"
             self._set_up_metadata(addresses[0], deadline, "--existing-bk-metadata-service-uri", bookkeeper)
         self._start_bookie(next(ports))
