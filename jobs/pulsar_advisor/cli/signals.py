@@ -4,7 +4,10 @@ after the steps in flight; a second signal ends at once.
 
 from __future__ import annotations
 
+import _thread
+import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -26,15 +29,21 @@ def terminate(number: int, frame: FrameType | None) -> None:
 
     By default the first process of a container ignores this signal until it is killed, and any other process leaves its
     leases behind, of which the next container can't know that nobody holds them. If a broker, or a lock that was being
-    taken, holds the end up, the system ends the process: by a second signal, or in time.
+    taken, holds the end up, the process ends by a second signal, or in time.
     """
     signal.signal(number, signal.SIG_DFL)
-    signal.alarm(_ENDS_WITHIN_S)
+    # Not by an alarm, which a first process ignores, too; nor by `threading`, of which this may hold a lock.
+    _thread.start_new_thread(_end_in_time, (128 + number,))
     interrupt = signal.getsignal(signal.SIGINT)
     if callable(interrupt):
         with suppress(KeyboardInterrupt):
             interrupt(number, frame)
     raise Terminated
+
+
+def _end_in_time(code: int) -> None:
+    time.sleep(_ENDS_WITHIN_S)
+    os._exit(code)
 
 
 @contextmanager
