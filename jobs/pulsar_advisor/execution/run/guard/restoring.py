@@ -137,7 +137,7 @@ def _restore_once(
                 "did: it is an earlier copy, or a run of another ledger is under way. To restore or leave it: "
                 f"{reader().decide_about_balancer}"
             )
-        # Unless its file or an earlier override had another value, which nothing shows any more.
+        # Unless its file or an earlier override had another value, which only brokers show that follow the deletion.
         before, switch = None, replace(switch, effective=dict.fromkeys(switch.effective, "true"))
     # One that shows our value is the cluster that we switched.
     if now != ours and decided_by is None and (why := why_elsewhere(switch, cluster)):
@@ -156,6 +156,8 @@ def _restore_once(
     if not (is_theirs and is_off(now)):
         behind = lagging_brokers(switch, now, cluster, clock)
         instead = common_value(switch.effective)
+        if switch.was_found and all(map(is_off, cluster.effective(setting).values())):
+            instead = None
         # Read again: somebody may have set it while the brokers had their time.
         if behind and now is None and instead is not None and cluster.override(setting) is None:
             how += (
@@ -165,9 +167,12 @@ def _restore_once(
             _, now = set_override(cluster, setting, None, instead, clock, lambda _last: is_ours())
             behind = lagging_brokers(switch, now, cluster, clock)
         if behind:
+            todo = f"restart them, then {reader().restore_balancer}"
+            if switch.was_found:
+                todo = f"restart them, unless their broker.conf has it off; then: {reader().decide_about_balancer}"
             return say(
                 f"ATTENTION: {setting} is {in_words(now)} again, and still off in the memory of {some_of(behind)}: "
-                f"restart them, then {reader().restore_balancer}"
+                f"{todo}"
             )
     if is_theirs:
         record_switched_back(work.ledger, switch, f"left at {in_words(now)}, which someone has set meanwhile")

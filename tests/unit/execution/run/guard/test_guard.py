@@ -21,6 +21,7 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.switches import record_switched_back, switched_off
 from pulsar_advisor.execution.ledger.tables import GUARD_EVENTS
+from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.guard import guard, restoring
 from pulsar_advisor.execution.run.guard.left_off import leave_as_it_is
 from pulsar_advisor.execution.run.guard.restoring import restore_what_was_left
@@ -776,6 +777,22 @@ def test_what_a_run_left_off_that_the_ledger_has_lost_waits_for_a_person(
     assert lines[0].endswith("was found off by run 1 and not restored (it was 'fALSE')")
     assert switched_off(ledger, "live") == ()
     assert {cluster.effective(setting)[broker] for setting in BOTH_OFF for broker in (B1, B2)} == {"true"}
+
+
+@pytest.mark.parametrize("decided_by", [None, BOB])
+def test_what_was_found_off_is_not_switched_on_where_the_brokers_file_may_have_it_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, decided_by: Person | None
+) -> None:
+    """Either BOB restores it, or somebody deletes the overrides, and maintenance comes."""
+    cluster.own_settings = dict.fromkeys(BOTH_OFF, "false")
+    cluster.overrides = dict(BOTH_OFF)
+    assert run(plan, ledger, cluster, guard=True).exit_code == 8
+    cluster.overrides = {} if decided_by is None else cluster.overrides
+    lines: list[str] = []
+    restore_what_was_left(Work(ledger, cluster, lines.append, cluster.time.clock), "live", decided_by)
+    assert cluster.overrides == {}
+    assert f"{SPLITTING} is not overridden again, and still off in the memory of {B1}" in lines[-1]
+    assert "restart them, unless their broker.conf has it off" in lines[-1]
 
 
 def test_what_a_person_leaves_off_is_no_debt_of_the_next_run(ledger: Ledger, cluster: FakeCluster) -> None:
