@@ -136,12 +136,14 @@ class OxiaStore:
                 if time.monotonic() > deadline:
                     raise
             time.sleep(_ELECTION_PAUSE_S)
-            self._look_again()
+            self._look_again(deadline)
 
-    def _look_again(self) -> None:
-        """Look around from the first server that answers; if none does, the shards stay as they were."""
+    def _look_again(self, deadline: float) -> None:
+        """Look around from the first server that answers; if none does by then, the shards stay as they were."""
         self.close()  # waits for a server that is gone grow longer, and leaders may be new each time
         for server in dict.fromkeys((self._connection.address, *(shard.leader for shard in self._shards))):
+            if time.monotonic() > deadline:  # each may take as long as that
+                return
             with suppress(_LedElsewhere):
                 self.look_around(server)
                 return

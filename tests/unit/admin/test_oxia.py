@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -146,6 +147,25 @@ def test_a_shard_that_finds_no_leader_is_given_up_after_the_time_limit(monkeypat
         oxia.refuse = lambda asked: grpc.StatusCode.ABORTED if asked == "Read" else None
         with pytest.raises(ClusterUnreachable, match=r"failed \(ABORTED, 'refused'\)"):
             list(reader.broker_nodes())
+
+
+def test_the_time_limit_holds_for_all_servers_that_may_know_the_new_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, asked = [0.0], []
+    monkeypatch.setattr(oxia_store, "time", SimpleNamespace(monotonic=lambda: now_s[0], sleep=lambda _: None))
+
+    def hesitate(self: OxiaStore, server: str | None = None) -> None:
+        asked.append(server)
+        now_s[0] += 14
+        raise oxia_store._LedElsewhere("UNAVAILABLE")
+
+    with served(FakeOxia(RECORDS)) as oxia, connection(oxia).session() as store:
+        assert isinstance(store, OxiaStore)
+        oxia.refuse = lambda _: grpc.StatusCode.UNAVAILABLE
+        store._shards = tuple(store._shards[0]._replace(leader=f"127.0.0.1:{port}") for port in range(1, 9))
+        monkeypatch.setattr(OxiaStore, "look_around", hesitate)
+        with pytest.raises(ClusterUnreachable):
+            list(store.nodes(["/loadbalance/leader"]))
+    assert len(asked) == 2
 
 
 def test_a_token_is_sent_with_every_call(tmp_path: Path) -> None:
