@@ -111,6 +111,7 @@ class HeldRun:
             values: dict[str, ColumnElement[int] | str | int] = {
                 "attempts": StepRecord.attempts + 1,
                 "sent_at_ms": now_ms,
+                "observation": "",
             }
             if topic is not None:
                 values["topic"] = topic
