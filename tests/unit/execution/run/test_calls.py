@@ -125,6 +125,19 @@ def test_no_call_is_sent_on_facts_from_before_a_suspension(ledger: Ledger, clust
     assert (len(cluster.writes), {*observed}) == (1, {""}), "a call that may be on its way is said not to be"
 
 
+def test_a_call_that_may_still_act_stays_open_if_its_repetition_is_held_back(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan, cluster.replies, cluster.fails = approved(ledger, make_plan([CUT])), [Reply(504, "")], True
+
+    def suspended(line: str) -> None:
+        if line.startswith(f"{CUT.id}: PUT") and cluster.writes:
+            cluster.time.pass_s(600)
+
+    result = run(plan, ledger, cluster, progress=suspended)
+    assert (result.steps[0].state, len(open_steps(ledger, "live")), len(cluster.writes)) == ("sent", 1, 1)
+
+
 @pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("step", [MOVE, unload_step(destination=None), CUT])
 @pytest.mark.parametrize("status", [408, 502, 504])
