@@ -114,12 +114,18 @@ class Ground:
         return {value for setting in GUARDED for value in self.port.effective(setting).values()}
 
 
-@pytest.fixture(params=["4.0.8", "2.11.0"])
+@pytest.fixture(params=["4.0.8", "2.11.0", "4.0.8 on Oxia"])
 def ground(request: pytest.FixtureRequest, start_cluster: StartCluster, tmp_path: Path) -> Iterator[Ground]:
+    release, _, store = request.param.partition(" on ")
     on = dict.fromkeys(GUARDED, "true")
     cluster = start_cluster(
         ClusterOptions(
-            release=request.param, brokers=2, token_authentication=True, cpu_sensor=False, settings={**on, **CALM}
+            release=release,
+            brokers=2,
+            token_authentication=True,
+            oxia=store == "Oxia",
+            cpu_sensor=False,
+            settings={**on, **CALM},
         )
     )
     assert cluster.tokens is not None
