@@ -24,7 +24,7 @@ from harness.artifacts import DEFAULT_RELEASE, class_path
 from harness.certificates import Certificates, make_certificates
 from harness.configuration import CLUSTER_NAME, READER_ROLE, SUPER_USER_ROLE, LoadManager
 from harness.errors import ClusterDidNotStart, LiveClusterUnavailable
-from harness.oxia import LiveOxia
+from harness.oxia import LiveOxia, running
 from harness.ports import free_ports
 from harness.tokens import signed_token
 
@@ -248,7 +248,7 @@ class LiveCluster:
         addresses = [
             _Addresses(host, *(next(ports) for _ in range(4))) for host in _loopback_addresses(self.options.brokers)
         ]
-        oxia = self._stores.enter_context(LiveOxia(self.directory / "oxia")) if self.options.oxia else None
+        oxia = self._stores.enter_context(running(LiveOxia(self.directory / "oxia"))) if self.options.oxia else None
         self._start_zookeeper(next(ports), deadline)
         self._set_up_metadata(addresses[0], deadline)
         if oxia is not None:

@@ -6,8 +6,9 @@ import json
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 from harness import children
 from harness.certificates import Certificates
@@ -24,7 +25,7 @@ NO_METRICS = ("--metrics-addr", "127.0.0.1:0")
 
 
 class LiveOxia:
-    """An Oxia that runs as long as the `with` block, with one namespace, each shard kept by every server.
+    """An Oxia with one namespace, each shard kept by every server.
 
     With `certificates`, its servers speak only TLS, to clients with a certificate. With `token_key`, a PEM file with a
     public key, they want a token from `ISSUER` for `AUDIENCE`, signed with the private key.
@@ -56,30 +57,9 @@ class LiveOxia:
         """Kill one server, as a crash would."""
         children.kill(self._processes[self.addresses.index(address)])
 
-    def __enter__(self) -> LiveOxia:
-        """Start everything and return when each server knows the leader of each shard.
-
-        Raises:
-            LiveClusterUnavailable: there is no `oxia` on the PATH.
-            ClusterDidNotStart: a process ended, or wasn't ready within `START_LIMIT_S`.
-        """
-        if shutil.which("oxia") is None:
-            raise LiveClusterUnavailable("needs `oxia`, the server of Oxia, on the PATH: build it from its source")
+    def start(self) -> None:
+        """Start everything; see `running`."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        try:
-            self._start()
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        while self._processes:
-            children.kill(self._processes.pop())
-
-    def _start(self) -> None:
         for address, internal in zip(self.addresses, self._internal_ports, strict=True):
             data = self.directory / f"data-{internal}"
             self._run(
@@ -99,6 +79,11 @@ class LiveOxia:
                 log = (self.directory / "oxia.log").read_text(encoding="utf-8", errors="replace")
                 raise ClusterDidNotStart(f"Oxia ended, or was not ready within {START_LIMIT_S} s:\n{log[-3000:]}")
             time.sleep(POLL_INTERVAL_S)
+
+    def stop(self) -> None:
+        """Kill whatever runs."""
+        while self._processes:
+            children.kill(self._processes.pop())
 
     def _security(self) -> list[str | Path]:
         words: list[str | Path] = []
@@ -120,6 +105,23 @@ class LiveOxia:
 
     def _run(self, *words: str | Path) -> None:
         self._processes.append(children.start(["oxia", *words], self.directory / "oxia.log"))
+
+
+@contextmanager
+def running(oxia: LiveOxia) -> Iterator[LiveOxia]:
+    """Each server knows the leader of each shard when the block begins, and is killed when it ends.
+
+    Raises:
+        LiveClusterUnavailable: there is no `oxia` on the PATH.
+        ClusterDidNotStart: a process ended, or wasn't ready within `START_LIMIT_S`.
+    """
+    if shutil.which("oxia") is None:
+        raise LiveClusterUnavailable("needs `oxia`, the server of Oxia, on the PATH: build it from its source")
+    try:
+        oxia.start()
+        yield oxia
+    finally:
+        oxia.stop()
 
 
 def _is_ready(internal_port: int) -> bool:

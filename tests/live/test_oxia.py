@@ -8,7 +8,6 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import jwt
@@ -21,7 +20,7 @@ from harness.certificates import make_certificates
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.numbered_messages import numbered_messages
-from harness.oxia import AUDIENCE, ISSUER, NAMESPACE, LiveOxia
+from harness.oxia import AUDIENCE, ISSUER, NAMESPACE, LiveOxia, running
 from harness.shell import ADVISOR, Shell, call, plain_connection
 from live.goals import carry_out, judge
 from live.plans import divide, topics_inside, wait_until_reported
@@ -42,12 +41,6 @@ DATA_NOT_FIT = 3
 MIGRATED_WITHIN_S = 90
 
 
-@contextmanager
-def running(oxia: LiveOxia) -> Iterator[LiveOxia]:
-    with unavailable_skips(), oxia:
-        yield oxia
-
-
 def put(oxia: LiveOxia, path: str, value: str, *words: str) -> None:
     """Write a record with Oxia's own client."""
     command = ["oxia", "client", "put", "--service-address", oxia.addresses[0], "--namespace", NAMESPACE, *words]
@@ -66,7 +59,7 @@ def everything_below(store: MetadataStore, path: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def three_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveOxia]:
-    with running(LiveOxia(tmp_path_factory.mktemp("oxia"), servers=3)) as oxia:
+    with unavailable_skips(), running(LiveOxia(tmp_path_factory.mktemp("oxia"), servers=3)) as oxia:
         for path, value in RECORDS.items():
             put(oxia, path, value)
         put(oxia, "/topics/t/segments/0/load", "of a segment", "--partition-key", "/topics/t")
@@ -120,7 +113,7 @@ def test_tls_a_clients_certificate_and_a_token_are_wanted(tmp_path: Path) -> Non
         "give a token_file": {**right, "token_file": None},
         "UNAVAILABLE": {**right, "tls_cert_file": None, "tls_key_file": None},
     }
-    with running(LiveOxia(tmp_path / "oxia", certificates=files, token_key=public)) as oxia:
+    with unavailable_skips(), running(LiveOxia(tmp_path / "oxia", certificates=files, token_key=public)) as oxia:
         with OxiaConnection.model_validate({"url": oxia.url, **right}).session() as store:
             assert list(store.nodes(["/nothing"])) == []
         for says, given in wrong.items():
@@ -195,7 +188,7 @@ def test_brokers_that_migrated_to_oxia_are_read_there_and_no_longer_in_zookeeper
 ) -> None:
     cluster = start_cluster(ClusterOptions(release="5.0.0-M1", brokers=2, cpu_sensor=False))
     divide(cluster, "goals/before", 2)
-    with running(LiveOxia(tmp_path / "oxia")) as oxia:
+    with unavailable_skips(), running(LiveOxia(tmp_path / "oxia")) as oxia:
         cluster.admin.write("POST", "/metadata/migration/start", params={"target": oxia.url})
         deadline = time.monotonic() + MIGRATED_WITHIN_S
         while (status := cluster.admin.read("/metadata/migration/status"))["phase"] != "COMPLETED":
