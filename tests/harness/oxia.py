@@ -125,6 +125,6 @@ def running(oxia: LiveOxia) -> Iterator[LiveOxia]:
 
 
 def _is_ready(internal_port: int) -> bool:
-    """Whether a server has been told the shards' leaders."""
+    """Whether a server knows the leader of each shard."""
     asked = ["oxia", "health", "--host", "127.0.0.1", "--port", str(internal_port), "--service", "oxia-readiness"]
     return subprocess.run(asked, capture_output=True, check=False).returncode == 0

@@ -230,7 +230,6 @@ class OxiaStore:
 
     def _unreachable(self, what: str, error: Exception) -> ClusterUnreachable:
         code = error.code() if isinstance(error, grpc.Call) else None
-        kind = _LedElsewhere if code in _LED_ELSEWHERE else ClusterUnreachable
         if code in _DENIED:
             todo = "give another token" if self._authorization else "give a token_file"
             return ClusterUnreachable(f"{self._connection.name}: no permission ({what}): {todo}")
@@ -238,6 +237,7 @@ class OxiaStore:
         if isinstance(error, grpc.Call) and (said := plain(error.details() or "")[:_LONGEST_QUOTE]):
             why += f", '{said}'"
         todo = "check host, port, firewall and certificates, then try again"
+        kind = _LedElsewhere if code in _LED_ELSEWHERE else ClusterUnreachable
         return kind(f"{self._connection.name}: {what} failed ({why}): {todo}")
 
 

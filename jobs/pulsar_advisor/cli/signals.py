@@ -28,8 +28,8 @@ def terminate(number: int, frame: FrameType | None) -> None:
     """On SIGTERM, do what Ctrl-C does and raise `Terminated`, so that what the process holds is given up.
 
     By default the first process of a container ignores this signal until it is killed, and any other process leaves its
-    leases behind, of which the next container can't know that nobody holds them. If a broker, or a lock that was being
-    taken, holds the end up, the process ends by a second signal, or in time.
+    leases behind, which the next container has to take for held. A slow broker, or a lock that was being taken, delays
+    the end by `_ENDS_WITHIN_S` at most; a second signal ends the process at once, unless it is a container's first.
     """
     signal.signal(number, signal.SIG_DFL)
     # Not by an alarm, which a first process ignores, too; nor by `threading`, of which this may hold a lock.

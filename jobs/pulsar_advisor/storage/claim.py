@@ -84,14 +84,15 @@ def remove_remainders(root: Root) -> list[str]:
     removed = []
     with attempting(f"clean up under {parent}"):
         existing = {*root.snapshots()}  # asked for in parallel, unlike below
-        others = [id for id in root.folders() if id not in existing and link_to(root, parent / MANIFEST) is None]
+        is_linked = link_to(root, parent / MANIFEST) is not None
+        others = [] if is_linked else [id for id in root.folders() if id not in existing]
     for id in others:
         folder = root.snapshot(id).folder("raw")
         try:
             if not _is_being_written(folder) and not (folder / MANIFEST).exists():
                 remove_folder(folder)
                 removed.append(id)
-        except (StorageError, OSError) as error:  # nobody reads it; it may be another user's
+        except (StorageError, OSError) as error:  # it does no harm, and may be another user's
             _log.warning("%s has no manifest, and stays: %s", folder, error)
     return removed
 

@@ -286,11 +286,8 @@ def _local(java_options: str) -> dict[str, Setting]:
     umask = os.umask(0o077)  # it can only be asked for by setting it
     os.umask(umask)
     # By itself, Hadoop opens every file to all readers and no other writer.
-    own: dict[str, Setting] = {
-        "spark.driver.extraJavaOptions": java,
-        "spark.hadoop.fs.permissions.umask-mode": f"{umask:03o}",
-    }
-    return {**_LOCAL, **own}
+    permissions = {"spark.hadoop.fs.permissions.umask-mode": f"{umask:03o}"}
+    return {**_LOCAL, **permissions, "spark.driver.extraJavaOptions": java}
 
 
 def server_settings(port: int) -> dict[str, Setting]:

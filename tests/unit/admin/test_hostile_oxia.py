@@ -105,10 +105,14 @@ def test_a_store_with_countless_shards_is_left(monkeypatch: pytest.MonkeyPatch) 
         ("list", listing("/admin/clusters"), "it lists '/admin/clusters' as a child of /loadbalance"),
         ("list", listing("/loadbalance/brokers/b1:8080"), "'/loadbalance/brokers/b1:8080' as a child of /loadbalance"),
         ("list", listing("/loadbalance/"), "it lists '/loadbalance/' as a child of /loadbalance"),
-        ("list", b"\xff\xff\xff", r"reading /loadbalance failed \(INTERNAL, "),
+        ("list", b"\xff\xff\xff", r"reading /loadbalance failed \(INTERNAL, 'Exception deserializing response!'\)"),
         ("read", b"", "0 records for 1 paths"),
         ("read", ReadResponse(gets=[{}, {}]).SerializeToString(), "2 records for 1 paths"),
-        ("assignments", b"\xff\xff\xff", r"listing its shards failed \(INTERNAL, "),
+        (
+            "assignments",
+            b"\xff\xff\xff",
+            r"listing its shards failed \(INTERNAL, 'Exception deserializing response!'\)",
+        ),
         ("assignments", b"\x0a\x05\x0a\x03\xff\xfe\x41", "no such namespace"),
     ],
 )
