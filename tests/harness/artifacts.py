@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,18 +17,34 @@ from harness.errors import LiveClusterUnavailable
 CACHE_VARIABLE = "PULSAR_ADVISOR_CACHE"
 BROKER = "pulsar-broker"
 DEFAULT_RELEASE = "4.0.8"
-RELEASES = ("2.10.5", "2.11.0", "3.0.7", "4.0.7", DEFAULT_RELEASE, "4.2.4", "5.0.0-M1")
+RELEASES = ("2.10.5", "2.11.0", "3.0.7", "4.0.7", DEFAULT_RELEASE, "4.2.4", "5.0.0-M1", "5.0.1")
 
 MAVEN_LIMIT_S = 600
 LOG_TAIL_LINES = 15
 
 PULSAR = "org.apache.pulsar"
+_JACKSON, _NETTY = "com.fasterxml.jackson.core", "io.netty"
+_ZOOKEEPER, _DISTRIBUTED_LOG = "org.apache.zookeeper", "org.apache.distributedlog"
 _VERSIONS = {
     # Published without some of its own modules: they come from the release before.
     "4.0.8": ((PULSAR, "pulsar-opentelemetry", "4.0.7"), (PULSAR, "jetcd-core-shaded", "4.0.7")),
-    # Resolves to annotations that are older than its Jackson: its metadata store then waits for ever.
-    "5.0.0-M1": (("com.fasterxml.jackson.core", "jackson-annotations", "2.21"),),
+    # Resolve to annotations that are older than their Jackson: the metadata store then waits for ever.
+    "5.0.0-M1": ((_JACKSON, "jackson-annotations", "2.21"),),
+    "5.0.1": (
+        (_JACKSON, "jackson-annotations", "2.21"),
+        # Not published whole in the versions that it asks for.
+        (_ZOOKEEPER, "zookeeper", "3.9.5"),
+        (_ZOOKEEPER, "zookeeper-jute", "3.9.5"),
+        (_NETTY, "netty-resolver-dns-native-macos", "4.2.18.Final", "osx-x86_64"),
+        (_NETTY, "netty-resolver-dns-native-macos", "4.2.18.Final", "osx-aarch_64"),
+        (_DISTRIBUTED_LOG, "distributedlog-core", "4.18.0", "tests"),
+    ),
 }
+"""What a release needs in other versions than it asks for: group, artifact, version, and a classifier if it has one."""
+_LATER_JAVA = {"5.0.1": 21}
+"""Releases that don't run on Java 17, and the version that their classes ask for."""
+JAVA_HOME_VARIABLE = "PULSAR_ADVISOR_LATER_JAVA_HOME"
+_INSTALLED_JAVA = Path("/usr/lib/jvm")
 
 
 def cache_directory() -> Path:
@@ -49,17 +66,26 @@ def class_path(release: str = DEFAULT_RELEASE, artifact: str = BROKER) -> str:
     """
     if release not in RELEASES:
         raise LiveClusterUnavailable(f"Pulsar {release} isn't known to resolve; choose one of {', '.join(RELEASES)}.")
+    name = release if artifact == BROKER else f"{artifact}-{release}"
+    return f"{resolved(name, project_model(release, artifact))}/*"
+
+
+def resolved(name: str, model: str) -> Path:
+    """The cached folder of this name with the runtime dependencies of a pom.xml, as `class_path` describes it.
+
+    Raises:
+        LiveClusterUnavailable: Maven missing, or the artifact repository can't be reached.
+    """
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             raise LiveClusterUnavailable(f"{tool!r} isn't on PATH; install Java 17 and Maven, then try again.")
-    name = release if artifact == BROKER else f"{artifact}-{release}"
     jars = cache_directory() / "jars" / name
     if not jars.is_dir():
         jars.parent.mkdir(parents=True, exist_ok=True)
         with _exclusive(jars.with_name(f"{name}.lock")):
             if not jars.is_dir():
-                _resolve(release, artifact, jars)
-    return f"{jars}/*"
+                _resolve(model, jars)
+    return jars
 
 
 @contextmanager
@@ -69,10 +95,10 @@ def _exclusive(lock: Path) -> Iterator[None]:
         yield
 
 
-def _resolve(release: str, artifact: str, jars: Path) -> None:
+def _resolve(model: str, jars: Path) -> None:
     with tempfile.TemporaryDirectory(dir=jars.parent, prefix=f".{jars.name}-") as work:
         pom, complete = Path(work, "pom.xml"), Path(work, "jars")
-        pom.write_text(project_model(release, artifact), encoding="utf-8")
+        pom.write_text(model, encoding="utf-8")
         # -U: Maven remembers a failed look-up, and would repeat the failure without asking again.
         command = ["mvn", "-q", "-B", "-U", "-f", str(pom), "dependency:copy-dependencies"]
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={complete}"]
@@ -80,12 +106,12 @@ def _resolve(release: str, artifact: str, jars: Path) -> None:
             maven = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_LIMIT_S, check=False)
         except subprocess.TimeoutExpired as error:
             raise LiveClusterUnavailable(
-                f"Maven did not resolve {artifact} {release} within {MAVEN_LIMIT_S} s; check the network."
+                f"Maven did not resolve the jars of {jars.name} within {MAVEN_LIMIT_S} s; check the network."
             ) from error
         if maven.returncode != 0:
             tail = "\n".join((maven.stdout + maven.stderr).splitlines()[:LOG_TAIL_LINES])
             raise LiveClusterUnavailable(
-                f"Maven can't resolve {artifact} {release} (exit {maven.returncode}); "
+                f"Maven can't resolve the jars of {jars.name} (exit {maven.returncode}); "
                 f"check that the artifact repository is reachable. Maven says:\n{tail}"
             )
         complete.rename(jars)
@@ -97,7 +123,10 @@ def project_model(release: str, artifact: str = BROKER) -> str:
     Importing Pulsar's own parent fixes the transitive versions (OpenTelemetry, log4j, Netty) as the distribution has
     them; a dependency's own dependency management is otherwise not inherited.
     """
-    fixed = [_dependency(artifact, version, group=group) for group, artifact, version in _VERSIONS.get(release, ())]
+    fixed = [
+        _dependency(artifact, version, "".join(f"<classifier>{name}</classifier>" for name in classifier), group=group)
+        for group, artifact, version, *classifier in _VERSIONS.get(release, ())
+    ]
     managed = "".join([*fixed, _dependency("pulsar", release, "<type>pom</type><scope>import</scope>")])
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
@@ -106,6 +135,31 @@ def project_model(release: str, artifact: str = BROKER) -> str:
         f"<dependencyManagement><dependencies>{managed}</dependencies></dependencyManagement>"
         f"<dependencies>{_dependency(artifact, release)}</dependencies></project>"
     )
+
+
+def java_tool(name: str, release: str) -> Path:
+    """`java` or `javac` for a release: from PATH, or of an installed Java that is recent enough.
+
+    Raises:
+        LiveClusterUnavailable: no installed Java runs this release.
+    """
+    needed = _LATER_JAVA.get(release)
+    if needed is None:
+        return Path(name)
+    homes = [os.environ[JAVA_HOME_VARIABLE]] if JAVA_HOME_VARIABLE in os.environ else sorted(_INSTALLED_JAVA.glob("*"))
+    for home in map(Path, homes):
+        if _java_version(home) >= needed and (tool := home / "bin" / name).is_file():
+            return tool
+    raise LiveClusterUnavailable(
+        f"Pulsar {release} needs a JDK {needed} or later; install one, and set {JAVA_HOME_VARIABLE} to its folder."
+    )
+
+
+def _java_version(home: Path) -> int:
+    """The major version of the JDK in a folder, 0 if there is none."""
+    file = home / "release"
+    found = re.search(r'JAVA_VERSION="(\d+)', file.read_text(encoding="utf-8")) if file.is_file() else None
+    return int(found[1]) if found else 0
 
 
 def _dependency(artifact: str, version: str, extra: str = "", *, group: str = PULSAR) -> str:

@@ -20,7 +20,7 @@ import requests
 
 from harness import children, configuration, request_log, sensor
 from harness.admin_api import AdminApi
-from harness.artifacts import DEFAULT_RELEASE, class_path
+from harness.artifacts import DEFAULT_RELEASE, class_path, java_tool
 from harness.certificates import Certificates, make_certificates
 from harness.configuration import CLUSTER_NAME, READER_ROLE, SUPER_USER_ROLE, LoadManager
 from harness.errors import ClusterDidNotStart, LiveClusterUnavailable
@@ -120,6 +120,7 @@ class LiveCluster:
         self.certificates: Certificates | None = None
         self.keep_logs = False
         self._class_path = ""
+        self._java = Path("java")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._stores = ExitStack()
         self._sensor: sensor.CpuSensor | None = None
@@ -242,6 +243,7 @@ class LiveCluster:
 
     def _start(self) -> None:
         self._class_path = class_path(self.options.release)
+        self._java = java_tool("java", self.options.release)
         deadline = time.monotonic() + START_LIMIT_S
         self._log4j.write_text(configuration.LOG4J, encoding="utf-8")
         ports = free_ports()
@@ -371,7 +373,7 @@ class LiveCluster:
             f"-Dlog4j.configurationFile={self._log4j}",
             f"-Dharness.requests={self._request_log(name)}",
         ]
-        java = ["java", *configuration.JVM_FLAGS, *heap, *logging, "-cp", self._class_path, main_class, *arguments]
+        java = [self._java, *configuration.JVM_FLAGS, *heap, *logging, "-cp", self._class_path, main_class, *arguments]
         process = children.start(java, self._log(name), wrapper=wrapper)
         self._processes.append(process)
         return process

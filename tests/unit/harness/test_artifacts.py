@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.artifacts import CACHE_VARIABLE, class_path, project_model
+from harness.artifacts import CACHE_VARIABLE, JAVA_HOME_VARIABLE, class_path, java_tool, project_model
 from harness.errors import LiveClusterUnavailable
 
 POM = {"pom": "http://maven.apache.org/POM/4.0.0"}
@@ -53,7 +53,7 @@ def test_an_unreachable_repository_is_named_and_leaves_nothing_in_the_cache(
 ) -> None:
     put_on_path(tmp_path, monkeypatch, mvn='echo "Could not transfer artifact"; exit 1')
 
-    with pytest.raises(LiveClusterUnavailable, match=r"(?s)pulsar-broker 4\.0\.8 .*reachable.*Could not transfer"):
+    with pytest.raises(LiveClusterUnavailable, match=r"(?s)jars of 4\.0\.8 .*reachable.*Could not transfer"):
         class_path("4.0.8")
 
     assert [path.name for path in (cache / "jars").iterdir()] == ["4.0.8.lock"]
@@ -68,6 +68,23 @@ def test_a_missing_tool_is_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_an_unknown_release_is_answered_with_those_that_resolve(cache: Path) -> None:
     with pytest.raises(LiveClusterUnavailable, match=r"Pulsar 3\.3\.6 .* 4\.0\.8"):
         class_path("3.3.6")
+
+
+def test_a_release_that_needs_a_later_java_gets_the_first_installed_one_that_is_late_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = {}
+    for version in (17, 21, 25):
+        tools[version] = tmp_path / f"jdk-{version}" / "bin" / "java"
+        tools[version].parent.mkdir(parents=True)
+        tools[version].touch()
+        tools[version].parents[1].joinpath("release").write_text(f'JAVA_VERSION="{version}.0.1"\n')
+    monkeypatch.setattr("harness.artifacts._INSTALLED_JAVA", tmp_path)
+    assert java_tool("java", "4.0.8") == Path("java")
+    assert java_tool("java", "5.0.1") == tools[21]
+    monkeypatch.setenv(JAVA_HOME_VARIABLE, str(tmp_path / "jdk-17"))
+    with pytest.raises(LiveClusterUnavailable, match=r"5\.0\.1 needs a JDK 21"):
+        java_tool("java", "5.0.1")
 
 
 def test_the_project_model_puts_substitutes_before_the_parent_import() -> None:

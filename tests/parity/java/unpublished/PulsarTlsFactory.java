@@ -1,5 +1,0 @@
-package org.apache.pulsar.tls;
-
-/** Unpublished; only its name is needed, because a method of a mocked class mentions it. */
-public class PulsarTlsFactory {
-}
