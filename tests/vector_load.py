@@ -20,21 +20,15 @@ from pulsar_advisor.model.load.load_data import (
     assemble,
 )
 from pulsar_advisor.model.load.resource_usage import overload_usage, weighted_maximum
-from snapshots import runtime_settings
 
 Json = Mapping[str, Any]
 
 
 def settings_of(config: Json, release: str) -> LoadBalancerSettings:
-    """The settings a broker of this release has with this configuration file.
-
-    Vectors were answered with the defaults of the classes at hand: those of 5.0.1 ran with `ServiceConfiguration` of
-    5.0.0-M1, as its own isn't published.
-    """
-    defaults = runtime_settings("5.0.0-M1") if release == "5.0.1" else {}
+    """The settings a broker of this release has with this configuration file."""
     behaviour = behaviour_of(release)  # no broker reports a key that its release lacks
     given = {key: _text(value) for key, value in config.items() if is_known(key, behaviour)}
-    return resolve_settings(release, runtime=defaults | given).values
+    return resolve_settings(release, runtime=given).values
 
 
 def _text(value: object) -> str:

@@ -98,7 +98,7 @@ HAND_MADE: dict[str, Callable[[Json], dict[str, Any]]] = {
 
 def difference_from_vector(case: Json, java: JavaClasses) -> str | None:
     """How the real classes differ from what the vector says of them; None if they agree."""
-    question = replayable(case)
+    question = replayable(run_vectors.as_recorded(dict(case), java.release))
     assert question is not None
     reply = java.ask(question)
     expected = [_figures(step, question) for step in run_vectors._expected(dict(case), java.release)]
