@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from parity.differential import Comparison, compare_strategy, explain
 from parity.java_classes import RELEASES, JavaClasses, java_classes
 from parity.java_replay import difference_from_vector, replayable
 from parity.random_clusters import GENERATORS
+from pulsar_advisor.model import configuration
+from pulsar_advisor.model.configuration.defaults import ALLOWED_KEYS
 
 VECTORS = Path(__file__).resolve().parents[1] / "data" / "vectors"
 SAMPLED_RELEASE = "4.0.8"
@@ -59,6 +62,12 @@ def test_the_java_side_reproduces_every_vector_executed_on_its_release(java: Jav
         pytest.skip(f"no shared vector has the answer of {java.release}")
     differences = [difference_from_vector(case, java) for case in vectors]
     assert [difference for difference in differences if difference] == []
+
+
+def test_the_listed_defaults_are_those_of_the_class(java: JavaClasses) -> None:
+    [found] = java.ask({"strategy": "ServiceConfiguration"})["answers"]
+    listed = json.loads((files(configuration) / "defaults_by_version.json").read_text())[java.release]
+    assert listed == {key: found[key] for key in ALLOWED_KEYS & found.keys()}
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")

@@ -72,7 +72,7 @@ def brokers_agree(case: Case) -> Violation | None:
 
 @rule(
     severity="info",
-    source="the released ServiceConfiguration classes (2.11.0 to 5.0.0-M1)",
+    source="the released ServiceConfiguration classes (2.11.0 to 5.0.1)",
     remedy="delete them, or upgrade",
 )
 def dynamic_values_are_in_force(case: Case) -> Violation | None:

@@ -59,7 +59,7 @@ def _avg_shedder_places(case: Case) -> dict[str, str]:
 
 @rule(
     severity="warning",
-    source="ModularLoadManagerImpl.initialize, LoadManager.create (3.0.7 to 5.0.0-M1); apache/pulsar#23156",
+    source="ModularLoadManagerImpl.initialize, LoadManager.create (3.0.7 to 5.0.1); apache/pulsar#23156",
     remedy="choose strategies that fit, or name the shedder's class in that key too, and restart the brokers",
     load_managers=("modular", "simple"),
 )

@@ -203,8 +203,3 @@ def _notes(preview: UpgradePreview) -> Iterator[str]:
             f"Brokers don't report whether a value equal to {preview.before.release}'s default was set. A broker.conf "
             f"that is carried over sets {'it' if len(never) == 1 else 'most of them'}, and so keeps today's values."
         )
-    if any("(document)" in one.origin_after for one in preview.settings if one.changes):
-        yield (
-            f"Defaults marked (document) are from Pulsar's documentation of {preview.judged_as or preview.to}; how it "
-            "decides is from its classes."
-        )

@@ -1,23 +1,28 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.pulsar.broker.ServiceConfiguration;
+import org.apache.pulsar.common.configuration.FieldContext;
 import org.apache.pulsar.policies.data.loadbalancer.BundleData;
 import org.apache.pulsar.policies.data.loadbalancer.LocalBrokerData;
 import org.apache.pulsar.policies.data.loadbalancer.NamespaceBundleStats;
 import org.apache.pulsar.policies.data.loadbalancer.TimeAverageBrokerData;
 import org.apache.pulsar.policies.data.loadbalancer.TimeAverageMessageData;
 
-/** Cases of the load records, of Java's map order and of its sort. */
+/** Cases of the configuration, of the load records, of Java's map order and of its sort. */
 final class RecordCases {
     static final Map<String, ReplayCases.Replay> REPLAYS = Map.of(
+            "ServiceConfiguration", RecordCases::serviceConfiguration,
             "LocalBrokerData", RecordCases::localBrokerData,
             "TimeAverageMessageData", RecordCases::timeAverageMessageData,
             "TimeAverageBrokerData.reset", RecordCases::timeAverageBrokerData,
@@ -26,6 +31,34 @@ final class RecordCases {
             "sort", RecordCases::sort);
 
     private RecordCases() {
+    }
+
+    /** What the class says of every key that it has. */
+    private static List<JsonNode> serviceConfiguration(ObjectNode theCase) throws ReflectiveOperationException {
+        ServiceConfiguration defaults = new ServiceConfiguration();
+        ObjectNode answer = Json.object();
+        for (Field field : ServiceConfiguration.class.getDeclaredFields()) {
+            FieldContext context = field.getAnnotation(FieldContext.class);
+            if (context != null) {
+                ObjectNode key = answer.putObject(field.getName());
+                key.set("default", plain(Fields.get(defaults, field.getName())));
+                key.put("dynamic", context.dynamic());
+                key.put("type", field.getGenericType().getTypeName().replaceAll("java\\.(lang|util)\\.", ""));
+                if (context.deprecated() || field.isAnnotationPresent(Deprecated.class)) {
+                    key.put("deprecated", true);
+                }
+            }
+        }
+        return List.of(answer);
+    }
+
+    private static JsonNode plain(Object value) {
+        if (value instanceof Optional<?> optional) {
+            return plain(optional.orElse(null));
+        }
+        boolean hasForm = value == null || value instanceof Number || value instanceof Boolean
+                || value instanceof Collection;
+        return Json.MAPPER.valueToTree(hasForm ? value : value.toString());
     }
 
     private static List<JsonNode> localBrokerData(ObjectNode theCase) throws Exception {

@@ -1,8 +1,6 @@
 """The defaults of the listed releases, and the listed release that a version is judged by.
 
-Defaults were read from the released `ServiceConfiguration` classes (2.11.0 to 5.0.0-M1). That of 5.0.1 is not
-published: what changed since 5.0.0-M1 is from Pulsar's documentation ("Configuration default changes from Pulsar 4.x to
-5.0.x"), as each entry's `source` says.
+They were read from the released `ServiceConfiguration` classes.
 """
 
 from __future__ import annotations
@@ -24,8 +22,6 @@ class _Key(TypedDict):
     default: Scalar
     type: str
     """In Java."""
-    source: str
-    """What the default was read from: `class`, the `class of` another release, or a `document`."""
     dynamic: bool
     deprecated: NotRequired[bool]
 
@@ -100,11 +96,6 @@ def release_with(key: str, release: str) -> str:
 def default_of(release: str, key: str) -> Scalar:
     """The default of a key in a listed release that has it."""
     return _KEYS[release][key]["default"]
-
-
-def is_documented(release: str, key: str) -> bool:
-    """Whether the default of a key is known from Pulsar's documentation alone."""
-    return _KEYS[release][key]["source"] == "document"
 
 
 def bits_of(key: str) -> int:

@@ -25,7 +25,6 @@ from pulsar_advisor.model.configuration.defaults import (
     behaviour_of,
     default_of,
     has,
-    is_documented,
     is_dynamic,
     listed_release,
     newer_than_known,
@@ -41,8 +40,6 @@ from pulsar_advisor.model.configuration.setting_texts import (
 )
 from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, SETTING_KEYS, LoadBalancerSettings
 
-_FROM_A_DOCUMENT: Final = " (document)"
-
 WHAT_IF: Final = "what-if"
 """The origin of a value that a user replaced."""
 
@@ -53,13 +50,12 @@ class ResolvedSettings:
 
     values: LoadBalancerSettings
     origins: Mapping[str, str]
-    """Pulsar's key -> `default <release>`, followed by ` (document)` if it wasn't read from a class, `runtime`,
-    `dynamic` or `what-if`."""
+    """Pulsar's key -> `default <release>`, `runtime`, `dynamic` or `what-if`."""
     release: str
     """The listed release whose defaults were used."""
     caveats: tuple[str, ...]
     """What puts the whole answer in doubt, in whole sentences: values that only a what-if has, a release newer than
-    those listed, defaults from a document."""
+    those listed."""
     notes: tuple[str, ...]
     """What else a reader should know, in whole sentences: a release that isn't listed, values that Pulsar could not
     parse or does not check, a strategy that it replaces."""
@@ -93,7 +89,7 @@ def resolve_settings(
     for key in FIELD_OF_KEY:
         source = release_with(key, release)
         texts[key] = default_of(source, key)
-        origins[key] = f"default {source}{_FROM_A_DOCUMENT if is_documented(source, key) else ''}"
+        origins[key] = f"default {source}"
     for key, text in (runtime or {}).items():
         if key in SETTING_KEYS:
             value, note = runtime_value(key, text)
@@ -126,24 +122,13 @@ def resolve_settings(
             notes.append(f"{key} does not exist in {release}; the what-if sets it anyway.")
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
     notes += _not_as_configured(values)
-    caveats = (*_assumed(assumed), *newer_than_known(str(pulsar_version)), *_documented(release, texts, origins))
+    caveats = (*_assumed(assumed), *newer_than_known(str(pulsar_version)))
     return ResolvedSettings(values, origins, release, caveats, tuple(notes))
 
 
 def _assumed(values: Sequence[str]) -> list[str]:
     """A sentence if a what-if replaces values of the cluster."""
     return [f"This assumes other settings than the cluster's: {', '.join(values)}."] if values else []
-
-
-def _documented(release: str, texts: Mapping[str, Scalar], origins: Mapping[str, str]) -> list[str]:
-    """A sentence if defaults that were not read from a class are in force."""
-    found = [f"{key}={_spelt(texts[key])}" for key, origin in origins.items() if origin.endswith(_FROM_A_DOCUMENT)]
-    if not found:
-        return []
-    return [
-        f"No broker's configuration says {', '.join(found)}: these defaults of {release} are from Pulsar's "
-        "documentation, not from its classes. Capture a broker's configuration to be sure."
-    ]
 
 
 def _spelt(value: Scalar) -> str:

@@ -32,7 +32,7 @@ class UpgradedSetting:
     before: str
     after: str
     origin_after: str
-    """As in a report: `default <release>`, with ` (document)` if it wasn't read from a class, `runtime`, `dynamic`."""
+    """As in a report: `default <release>`, `runtime` or `dynamic`."""
     obsolete: bool
     """Whether it is set although the new release has it for old configurations only."""
 

@@ -45,7 +45,7 @@ def test_what_was_never_set_takes_the_new_default(release: str, configuration: b
     changing = {setting.key: (setting.before, setting.after) for setting in upgrade.settings if setting.changes}
     assert changing == CHANGED
     assert {setting.set_by for setting in upgrade.settings} == {"default"}
-    assert {setting.origin_after for setting in upgrade.settings if setting.changes} == {"default 5.0.1 (document)"}
+    assert {setting.origin_after for setting in upgrade.settings if setting.changes} == {"default 5.0.1"}
 
 
 def test_what_a_file_sets_stays() -> None:

@@ -201,15 +201,6 @@ def test_a_release_newer_than_the_newest_known_comes_first(state: ClusterState) 
     )
 
 
-def test_defaults_from_a_document_are_said_where_no_broker_says_otherwise(state: ClusterState) -> None:
-    missing, there = (findings(state, resolve_settings("5.0.1", one))[0] for one in ({}, runtime_settings("5.0.1")))
-    assert missing.sentence.startswith("No broker's configuration says loadBalancerLoadSheddingStrategy=AvgShedder, ")
-    assert missing.sentence.endswith(
-        "from Pulsar's documentation, not from its classes. Capture a broker's configuration to be sure."
-    )
-    assert there.sentence.startswith("a:8080 is the busiest broker")
-
-
 def busiest(state: ClusterState, settings: ResolvedSettings) -> str:
     return findings(state, settings)[0].sentence
 
