@@ -1,8 +1,9 @@
 """What the controllers of scalable topics did between two snapshots: which segments took over whose keys.
 
 At any moment a topic's active segments divide its key hashes among them. So two snapshots are joined by key range,
-which works even if segments that came and went in between have left the topic's layout.
-Source: Pulsar `SegmentTopicName`, `HashRange` (5.0.0-M1).
+which works even if segments that came and went in between have left the topic's layout. Besides splits and merges, a
+segment's entries may be divided into more buckets for more consumers: another one takes over its range.
+Source: Pulsar `SegmentTopicName`, `HashRange`, `SegmentLayout.rebucketSegment` (5.0.1).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.model.text.some_of import count, some_of
 
-_KEYS: Final = re.compile(r"segment://.+/([0-9a-f]{4})-[0-9a-f]{4}-[0-9]+")
+_KEYS: Final = re.compile(r"segment://.+/([0-9a-f]{4})-([0-9a-f]{4})-[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,12 @@ class SegmentChange:
     def sentence(self) -> str:
         """What happened, and which bundles gave and got the load."""
         gave, got = (sorted({one for one in of.values() if one is not None}) for of in (self.before, self.after))
-        parts = f"{len(self.before)} of its segments became {len(self.after)}"
+        parts = f"{len(self.before)} of its segments became {count(len(self.after), 'other')}"
         return f"{self.scalable_topic}: {parts}, so load went from {some_of(gave)} to {some_of(got)}"
 
 
 def segment_changes(before: ClusterState, after: ClusterState) -> tuple[SegmentChange, ...]:
-    """The splits and merges of segments between two states, by topic and key; only of topics that both have."""
+    """The segments replaced by others between two states, by topic and key; only of topics that both have."""
     then, now = _active(before), _active(after)
     both = sorted(then.keys() & now.keys())
     return tuple(change for topic in both for change in _changes(topic, then[topic], now[topic]))
@@ -61,9 +62,13 @@ def _starts(segments: Iterable[str]) -> set[int]:
 
 
 def _start(name: str) -> int:
-    """The first key hash of a segment; 0 for one that still has an ordinary topic's name."""
-    found = _KEYS.fullmatch(name)
-    return int(found[1], 16) if found else 0
+    return key_hashes(name).start
+
+
+def key_hashes(segment: str) -> range:
+    """The hashes of the keys that a segment serves; all of them for one that still has an ordinary topic's name."""
+    found = _KEYS.fullmatch(segment)
+    return range(int(found[1], 16), int(found[2], 16) + 1) if found else range(0x10000)
 
 
 def _active(state: ClusterState) -> dict[str, dict[str, str | None]]:

@@ -35,9 +35,15 @@ def test_a_split_and_a_merge_name_the_bundles_that_gave_and_got_the_load() -> No
     [change] = segment_changes(state_of(one), state_of(two))
     assert change.before == {one[0].name: bundle_of(one[0])}
     assert change.after == {segment.name: bundle_of(segment) for segment in two[1:]}
-    assert "1 of its segments became 2, so load went from" in change.sentence
+    assert "1 of its segments became 2 others, so load went from" in change.sentence
     [change] = segment_changes(state_of(two), state_of(merged(two, two[1], two[2])))
     assert (len(change.before), len(change.after)) == (2, 1)
+
+
+def test_a_segment_with_other_entry_buckets_has_another_name_and_so_another_bundle() -> None:
+    before, after = Segment(CLICKS, 0, FIRST, LAST), Segment(CLICKS, 1, FIRST, LAST, parents=(0,))
+    [change] = segment_changes(state_of([before]), state_of([after]))
+    assert change.sentence.startswith(f"{CLICKS}: 1 of its segments became 1 other, so load went from")
 
 
 def test_what_stayed_is_no_change_nor_is_a_topic_that_is_new() -> None:
