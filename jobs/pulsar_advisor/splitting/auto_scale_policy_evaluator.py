@@ -2,13 +2,17 @@
 
 Once a minute, a topic's controller splits the segment that is furthest above one of four limits, as long as the topic
 has fewer active segments than allowed: segment load / limit > 1. Half of its key hashes then go to each of two new
-segments, whose names, and so whose bundles, are others.
+segments, whose names, and so whose bundles, are others. While that segment serves a single key hash, none is split.
 
 Not known here: whether the topic has a controller, which begins with its first stream or checkpoint consumer or
-administrative call, while producers and queue consumers do without one (seen on 5.0.0-M1); consumers, as it also splits
-for a subscription with more of them than active segments; the policies of namespaces and topics that override these
-settings; how long ago the last split was. From 5.0.1 on it may divide a segment's entries into more buckets first.
-Source: Pulsar `AutoScalePolicyEvaluator.trySplit` (5.0.0-M1).
+administrative call, while producers and queue consumers do without one; the policies of namespaces and topics that
+override these settings, nor whether what results is valid, without which none acts; how long ago the last split was;
+consumers, of which a subscription may have more than the topic has active segments. Then its controller also splits
+the segment with the most messages in; from 5.0.1 on only if that has scalableTopicSplitVsRebucketMinMsgRateInThreshold,
+else it gives segments more entry buckets: one with the same key hashes and another name replaces each, and the split
+due waits for a minute.
+Source: Pulsar `AutoScalePolicyEvaluator.decide` (5.0.0-M1, 5.0.1), `ScalableTopicController`, `ScalableTopicService`
+(5.0.1).
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState
+from pulsar_advisor.model.cluster.segment_changes import key_hashes
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 
 SETTING_KEYS: Final = (
@@ -32,13 +37,14 @@ SETTING_KEYS: Final = (
 
 @np.errstate(divide="ignore", invalid="ignore")
 def splits_by_itself(state: ClusterState, settings: LoadBalancerSettings) -> Booleans:
-    """Per segment of `state.topics.segments`, whether its topic's controller splits it at its present load.
+    """Per segment of `state.topics.segments`, whether its topic's controller splits it at its present load, in turn.
 
     That load is the one that the controller knows, else the one in the topic statistics.
     """
     topics, segments = state.topics, state.topics.segments
+    due: Booleans = np.zeros(len(segments), dtype=np.bool_)
     if not settings.scalable_topic_auto_scale_enabled:
-        return np.zeros(len(segments), dtype=np.bool_)
+        return due
     limits = np.array(
         (
             settings.scalable_topic_split_msg_rate_in_threshold,
@@ -49,8 +55,14 @@ def splits_by_itself(state: ClusterState, settings: LoadBalancerSettings) -> Boo
     )
     unknown = np.isnan(segments.controller_traffic)
     traffic = np.where(unknown, topics.traffic[segments.row], segments.controller_traffic)
-    above = (traffic / limits > 1).any(axis=1)
+    score = np.fmax.reduce(traffic / limits, axis=1)
     active = np.bincount(segments.scalable_topic[segments.is_active], minlength=len(segments.names))
-    has_room = active[segments.scalable_topic] < settings.scalable_topic_max_segments
-    due: Booleans = segments.is_active & above & has_room
+    room = settings.scalable_topic_max_segments - active
+    hot = np.flatnonzero(segments.is_active & (score > 1))
+    for at in hot[np.argsort(-score[hot], kind="stable")].tolist():
+        topic = segments.scalable_topic[at]
+        if len(key_hashes(str(topics.names[segments.row[at]]))) == 1:
+            room[topic] = 0
+        due[at] = room[topic] > 0
+        room[topic] -= 1
     return due

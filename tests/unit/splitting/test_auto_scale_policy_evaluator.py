@@ -16,10 +16,10 @@ LOWER, UPPER = "segment://t/n/clicks/0000-7fff-1", "segment://t/n/clicks/8000-ff
 LIMITS = (10_000.0, 50_000.0, 50e6, 250e6)
 
 
-def clicks(lower: tuple[float, ...] = (0.0,) * 4) -> ClusterState:
-    """A topic of two active segments, the lower one with this traffic."""
-    state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", WHOLE, "a:8080")], topics=[LOWER, UPPER])
-    return replace(state, topics=replace(state.topics, traffic=np.array([lower, (0.0,) * 4])))
+def clicks(*traffic: tuple[float, ...], names: tuple[str, str] = (LOWER, UPPER)) -> ClusterState:
+    """A topic of two active segments, the lower one with the first traffic."""
+    state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", WHOLE, "a:8080")], topics=list(names))
+    return replace(state, topics=replace(state.topics, traffic=np.array([*traffic, (0.0,) * 4][:2])))
 
 
 def due(state: ClusterState, **what_if: str) -> list[bool]:
@@ -39,6 +39,19 @@ def test_no_segment_is_split_where_that_is_switched_off_or_the_topic_has_its_mos
     assert due(hot, scalableTopicAutoScaleEnabled="false") == [False, False]
     assert due(hot, scalableTopicMaxSegments="2") == [False, False]
     assert due(hot, scalableTopicMaxSegments="3") == [True, False]
+
+
+def test_the_hottest_segments_are_split_first_and_those_without_room_are_not() -> None:
+    both = clicks((20_000.0, 0.0, 0.0, 0.0), (0.0, 0.0, 500e6, 0.0))
+    assert due(both) == [True, True]
+    assert due(both, scalableTopicMaxSegments="3") == [False, True]
+
+
+def test_a_segment_of_one_key_hash_is_never_split_and_keeps_cooler_ones_of_its_topic_from_it() -> None:
+    names = ("segment://t/n/clicks/0000-0000-1", "segment://t/n/clicks/0001-ffff-2")
+    hot, hotter = (20_000.0, 0.0, 0.0, 0.0), (30_000.0, 0.0, 0.0, 0.0)
+    assert due(clicks(hotter, hot, names=names)) == [False, False]
+    assert due(clicks(hot, hotter, names=names)) == [False, True]
 
 
 def test_a_sealed_segment_is_not_split_and_does_not_count() -> None:

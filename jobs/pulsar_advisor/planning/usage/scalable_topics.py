@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, possible, rate_per_s
+from pulsar_advisor.model.cluster.segment_changes import key_hashes
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.splitting.auto_scale_policy_evaluator import splits_by_itself
@@ -51,6 +52,8 @@ def cure(state: ClusterState, settings: LoadBalancerSettings, topic: int, parts:
     name = segments.names[int(segments.scalable_topic[segment])]
     if splits_by_itself(state, settings)[segment]:
         return f"the controller of {name} is about to split it by itself: take a new snapshot once it has"
+    if len(key_hashes(str(state.topics.names[topic]))) == 1:
+        return "all its keys have the same hash, so it can't be split: spread its load over more keys"
     own = shlex.quote(name.removeprefix("topic://"))  # a tenant chose it, and somebody will paste the command
     command = f"pulsar-admin scalable-topics split-segment {own} --segment-id {segments.id[segment]}"
     in_parts = "no number of segments is enough" if parts is None else f"in {parts} segments, each part {_FITS}"

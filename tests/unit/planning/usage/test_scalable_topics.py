@@ -68,6 +68,14 @@ def test_a_segment_above_the_limits_is_left_to_its_controller() -> None:
     assert said.startswith("the controller of topic://t/n/clicks is about to split it by itself")
 
 
+def test_a_segment_of_one_key_hash_is_not_left_to_a_controller_that_cannot_split_it() -> None:
+    state = sharing(30_000.0, 100.0, segment=(only := "segment://t/n/clicks/00ff-00ff-3"))
+    assert awaited_split(state, SETTINGS, 0) is None
+    assert cure(state, SETTINGS, row(state, only), 2) == (
+        "all its keys have the same hash, so it can't be split: spread its load over more keys"
+    )
+
+
 def test_a_sealed_segment_needs_no_cure() -> None:
     state = sharing(30_000.0, 100.0)
     sealed = replace(state.topics.segments, is_active=np.array([False]))
