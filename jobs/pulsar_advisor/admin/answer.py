@@ -99,7 +99,7 @@ def _explanation(answer: Answer, said: str, has_credentials: bool) -> str:
     if answer.status == 401 and answer.is_pulsars_own:
         return f"{answer.url}: 401, the role lacks permission{said}: use the credentials of a super-user"
     if answer.status == 401 and has_credentials:
-        todo = "check that the token or password belongs to this cluster and hasn't expired"
+        todo = "check that the token or password belongs to this cluster and hasn't expired; the broker's log says why"
         return f"{answer.url}: 401, credentials rejected: {todo}"
     if answer.status == 401:
         return f"{answer.url}: 401, credentials required: give the token file of a super-user"

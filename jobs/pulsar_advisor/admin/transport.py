@@ -51,6 +51,8 @@ LARGEST_ERROR_BYTES: Final = 1 << 20
 
 _HOUR_S: Final = 3600.0
 _SHORTEST_SECRET: Final = 8
+_METHOD_NAMES: Final = {"Bearer": "token", "Basic": "basic"}
+"""Pulsar's names of its ways to authenticate, by the scheme of the Authorization header."""
 """Characters; a shorter one may occur in any error by chance, and protects nothing."""
 _REDIRECTS: Final = frozenset({307, 308})
 """Redirects by brokers, which keep method and body."""
@@ -318,7 +320,12 @@ class AdminTransport:
 
 
 class _Authorization(AuthBase):
-    """Sets our own header. Being an auth object, it also keeps `requests` from consulting ~/.netrc."""
+    """Sets our own headers. Being an auth object, it also keeps `requests` from consulting ~/.netrc.
+
+    Brokers that aren't told the method try each of theirs: if none accepts the credentials, none says why, and with an
+    `anonymousUserRole` the call is answered as a stranger's.
+    Source: Pulsar `AuthenticationService.authenticateHttpRequest`, `AuthenticationDataToken` (2.11.0 to 5.0.1).
+    """
 
     def __init__(self, value: str | None) -> None:
         self._value = value
@@ -326,6 +333,7 @@ class _Authorization(AuthBase):
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         if self._value is not None:
             request.headers["Authorization"] = self._value
+            request.headers["X-Pulsar-Auth-Method-Name"] = _METHOD_NAMES[self._value.partition(" ")[0]]
         return request
 
 

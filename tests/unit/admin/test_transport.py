@@ -456,14 +456,16 @@ def test_a_token_that_is_just_being_written_is_read_again(broker: HTTPServer, tm
 
 def test_a_token_comes_from_an_environment_variable(broker: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUR_TOKEN", "abc")
-    broker.expect_request(PATH, headers={"Authorization": "Bearer abc"}).respond_with_json([])
+    headers = {"Authorization": "Bearer abc", "X-Pulsar-Auth-Method-Name": "token"}
+    broker.expect_request(PATH, headers=headers).respond_with_json([])
     with AdminTransport(connection(url(broker), token_env="OUR_TOKEN")) as transport:
         assert transport.get(PATH).status == 200
 
 
 def test_basic_authentication(broker: HTTPServer, tmp_path: Path) -> None:
     (tmp_path / "password").write_text("pass")
-    broker.expect_request(PATH, headers={"Authorization": "Basic dXNlcjpwYXNz"}).respond_with_json([])
+    headers = {"Authorization": "Basic dXNlcjpwYXNz", "X-Pulsar-Auth-Method-Name": "basic"}
+    broker.expect_request(PATH, headers=headers).respond_with_json([])
     options = {"basic_user": "user", "basic_password_file": tmp_path / "password"}
     with AdminTransport(connection(url(broker), **options)) as transport:
         assert transport.get(PATH).status == 200
