@@ -88,6 +88,18 @@ def resolved(name: str, model: str) -> Path:
     return jars
 
 
+def archive(coordinates: str) -> Path:
+    """The cached file of an artifact, named as `group:name:version:type`. Raises `LiveClusterUnavailable`."""
+    _, name, version, kind = coordinates.split(":")
+    folder = cache_directory() / "archives"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}-{version}.{kind}"
+    with _exclusive(folder / f"{file.name}.lock"):
+        if not file.exists():
+            _maven(file.name, "dependency:copy", f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}")
+    return file
+
+
 @contextmanager
 def _exclusive(lock: Path) -> Iterator[None]:
     with lock.open("w") as handle:
@@ -99,22 +111,26 @@ def _resolve(model: str, jars: Path) -> None:
     with tempfile.TemporaryDirectory(dir=jars.parent, prefix=f".{jars.name}-") as work:
         pom, complete = Path(work, "pom.xml"), Path(work, "jars")
         pom.write_text(model, encoding="utf-8")
-        # -U: Maven remembers a failed look-up, and would repeat the failure without asking again.
-        command = ["mvn", "-q", "-B", "-U", "-f", str(pom), "dependency:copy-dependencies"]
-        command += ["-DincludeScope=runtime", f"-DoutputDirectory={complete}"]
-        try:
-            maven = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_LIMIT_S, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise LiveClusterUnavailable(
-                f"Maven did not resolve the jars of {jars.name} within {MAVEN_LIMIT_S} s; check the network."
-            ) from error
-        if maven.returncode != 0:
-            tail = "\n".join((maven.stdout + maven.stderr).splitlines()[:LOG_TAIL_LINES])
-            raise LiveClusterUnavailable(
-                f"Maven can't resolve the jars of {jars.name} (exit {maven.returncode}); "
-                f"check that the artifact repository is reachable. Maven says:\n{tail}"
-            )
+        goal = ("-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime")
+        _maven(f"the jars of {jars.name}", *goal, f"-DoutputDirectory={complete}")
         complete.rename(jars)
+
+
+def _maven(wanted: str, *goal: str) -> None:
+    # -U: Maven remembers a failed look-up, and would repeat the failure without asking again.
+    command = ["mvn", "-q", "-B", "-U", *goal]
+    try:
+        maven = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise LiveClusterUnavailable(
+            f"Maven did not resolve {wanted} within {MAVEN_LIMIT_S} s; check the network."
+        ) from error
+    if maven.returncode != 0:
+        tail = "\n".join((maven.stdout + maven.stderr).splitlines()[:LOG_TAIL_LINES])
+        raise LiveClusterUnavailable(
+            f"Maven can't resolve {wanted} (exit {maven.returncode}); "
+            f"check that the artifact repository is reachable. Maven says:\n{tail}"
+        )
 
 
 def project_model(release: str, artifact: str = BROKER) -> str:
@@ -144,14 +160,17 @@ def java_tool(name: str, release: str) -> Path:
         LiveClusterUnavailable: no installed Java runs this release.
     """
     needed = _LATER_JAVA.get(release)
-    if needed is None:
-        return Path(name)
+    return Path(name) if needed is None else java_home(needed, f"Pulsar {release}") / "bin" / name
+
+
+def java_home(needed: int, program: str) -> Path:
+    """The first folder with a JDK of this version or a later one. Raises `LiveClusterUnavailable`."""
     homes = [os.environ[JAVA_HOME_VARIABLE]] if JAVA_HOME_VARIABLE in os.environ else sorted(_INSTALLED_JAVA.glob("*"))
     for home in map(Path, homes):
-        if _java_version(home) >= needed and (tool := home / "bin" / name).is_file():
-            return tool
+        if _java_version(home) >= needed:
+            return home
     raise LiveClusterUnavailable(
-        f"Pulsar {release} needs a JDK {needed} or later; install one, and set {JAVA_HOME_VARIABLE} to its folder."
+        f"{program} needs a JDK {needed} or later; install one, and set {JAVA_HOME_VARIABLE} to its folder."
     )
 
 

@@ -20,7 +20,7 @@ import requests
 
 from harness import children, configuration, request_log, sensor
 from harness.admin_api import AdminApi
-from harness.artifacts import DEFAULT_RELEASE, class_path, java_tool
+from harness.artifacts import BROKER, DEFAULT_RELEASE, class_path, java_tool
 from harness.certificates import Certificates, make_certificates
 from harness.configuration import CLUSTER_NAME, READER_ROLE, SUPER_USER_ROLE, LoadManager
 from harness.errors import ClusterDidNotStart, LiveClusterUnavailable
@@ -40,6 +40,7 @@ class ClusterOptions:
 
     `settings_of` are those of single brokers, by their position, as are `machines`: what those brokers run on as far as
     the CPU sensor says. With `oxia`, the brokers keep their metadata there, and only BookKeeper's is in ZooKeeper.
+    `plugins` are artifacts of the release that its brokers find beside their own.
     """
 
     release: str = DEFAULT_RELEASE
@@ -50,6 +51,7 @@ class ClusterOptions:
     token_authentication: bool = False
     tls: bool = False
     oxia: bool = False
+    plugins: tuple[str, ...] = ()
     cpu_sensor: bool = True
     machines: Mapping[int, sensor.Machine] = field(default_factory=dict)
 
@@ -242,7 +244,8 @@ class LiveCluster:
         return self.directory / "zookeeper", self.directory / "bookie"
 
     def _start(self) -> None:
-        self._class_path = class_path(self.options.release)
+        artifacts = (BROKER, *self.options.plugins)
+        self._class_path = ":".join(class_path(self.options.release, artifact) for artifact in artifacts)
         self._java = java_tool("java", self.options.release)
         deadline = time.monotonic() + START_LIMIT_S
         self._log4j.write_text(configuration.LOG4J, encoding="utf-8")

@@ -12,11 +12,16 @@ from typing import Any
 import pytest
 
 from captures import Captured, Silence, everything_in
+from harness.certificates import make_certificates
 from harness.cluster import ClusterOptions, LiveCluster
-from live.starting import StartCluster
-from pulsar_advisor.admin.options import capture_options
+from harness.configuration import SUPER_USER_ROLE
+from harness.keycloak import AUDIENCE, PLUGIN, LiveKeycloak, running
+from live.starting import StartCluster, unavailable_skips
+from pulsar_advisor.admin.options import CaptureOptions, capture_options
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.diagnosis.examination import examine
 from pulsar_advisor.diagnosis.findings import diagnose
+from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.storage.root import Root
 from web_server import HTTPServer
 
@@ -26,6 +31,7 @@ NAMESPACE = "ways/in"
 TOPIC = f"persistent://{NAMESPACE}/letters"
 MOVE_LIMIT_S = 60
 CLIENT_SECRET = "planted-secret-7f3a"
+TOKEN_LIFETIME_S = 5
 
 
 def owners(snapshot: Captured) -> set[tuple[str, str]]:
@@ -116,6 +122,48 @@ def test_tokens_of_an_oauth2_issuer_open_real_brokers(start_cluster: StartCluste
     content = everything_in(root)
     for secret in (cluster.tokens.super_user.rpartition(".")[2], CLIENT_SECRET):
         assert secret.encode() not in content
+
+
+@pytest.mark.full
+def test_an_openid_issuer_opens_real_brokers_whose_log_says_why_one_does_not(
+    start_cluster: StartCluster, root: Root, tmp_path: Path
+) -> None:
+    secrets = {SUPER_USER_ROLE: CLIENT_SECRET, "stranger": "another secret"}
+    certificates = make_certificates(tmp_path / "certificates", ["127.0.0.1"], SUPER_USER_ROLE)
+    with (
+        unavailable_skips(),
+        running(LiveKeycloak(secrets, certificates, TOKEN_LIFETIME_S, strangers={"stranger"}), tmp_path) as keycloak,
+    ):
+        # A broker that doesn't know whose token it is answers as this role.
+        settings = keycloak.broker_settings | {"anonymousUserRole": "anybody"}
+        cluster = start_cluster(
+            ClusterOptions(brokers=1, token_authentication=True, plugins=(PLUGIN,), settings=settings, cpu_sensor=False)
+        )
+
+        def options(client: str) -> CaptureOptions:
+            key = tmp_path / f"{client}.json"
+            key.write_text(json.dumps({"client_id": client, "client_secret": secrets[client]}))
+            oauth2 = {
+                "issuer_url": keycloak.issuer_url,
+                "key_file": key,
+                "audience": AUDIENCE,
+                "tls_ca_file": certificates.authority,
+            }
+            admin = {"admin_urls": tuple(cluster.admin_urls), "oauth2": oauth2}
+            return capture_options(admin=admin, zookeeper=cluster.zookeeper)
+
+        with AdminTransport(options(SUPER_USER_ROLE).admin) as transport:
+            first = transport.authorization()
+            time.sleep(TOKEN_LIFETIME_S)
+            assert transport.get("/admin/v2/clusters").status == 200
+            assert transport.authorization() != first
+        snapshot = Captured(root, options(SUPER_USER_ROLE))
+        with pytest.raises(ClusterUnreachable, match=r"401, credentials rejected: .*the broker's log says why"):
+            Captured(Root(str(tmp_path / "refused"), "live"), options("stranger"))
+        log = (cluster.directory / "broker-1.log").read_text()
+    assert snapshot.manifest["missing"] == []
+    assert "The Claim 'aud' value doesn't contain the required audience" in log
+    assert CLIENT_SECRET.encode() not in everything_in(root)
 
 
 class MoveMidway(Silence):

@@ -37,12 +37,12 @@ def check_usage(option: str, ratio: float) -> None:
 
 
 def ceiling_of(asked: float | None, overloaded_ratio: float) -> float:
-    """The ceiling of a cluster, by default its overload threshold.
+    """The ceiling of a cluster, by default its overload threshold, or 100% where that never calls a broker overloaded.
 
     Raises `UsageError` for one above the threshold: `apply` moves no bundle to a broker that it would overload.
     """
     if asked is None:
-        return overloaded_ratio
+        return min(overloaded_ratio, 1.0)
     check_usage("--ceiling", asked)
     if asked > overloaded_ratio:
         raise UsageError(

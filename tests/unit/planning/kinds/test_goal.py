@@ -37,6 +37,7 @@ def test_what_a_kind_does_not_take_is_refused_before_anything_is_read(goal: Goal
 
 def test_the_ceiling_is_the_overload_threshold_or_a_lower_one() -> None:
     assert (ceiling_of(None, 0.85), ceiling_of(0.85, 0.85), ceiling_of(0.7, 0.85)) == (0.85, 0.85, 0.7)
+    assert ceiling_of(None, 1.2) == 1.0  # a threshold that switches overload off
     for asked, message in ((0.95, "95% is above the overload threshold of 85%"), (6.0, "600% is out of bounds")):
         with pytest.raises(UsageError, match=f"--ceiling {message}"):
             ceiling_of(asked, 0.85)
