@@ -1,7 +1,8 @@
 """Reads the segments of scalable topics, which topic lists omit, from the admin API or the metadata store.
 
 A segment is a topic of the domain `segment`. A segment that was an ordinary topic before it became scalable keeps its
-name. Source: Pulsar `ScalableTopics`, `ScalableTopicResources`, `SegmentInfo`, `SegmentTopicName` (5.0.0-M1).
+name. Source: Pulsar `ScalableTopics`, `ScalableTopicResources`, `SegmentInfo`, `SegmentTopicName` (5.0.0-M1 and
+5.0.1).
 """
 
 # ruff: noqa: N815 (the field names are the keys of the documents)
@@ -68,12 +69,23 @@ class ScalableTopic(AllowList):
 
 
 class SegmentLoad(AllowList):
-    """`SegmentLoadStats`: what the topic's controller knows of a segment's load, messages/s and bytes/s."""
+    """`SegmentLoadStats`: what the topic's controller knows of a segment's load, messages/s and bytes/s.
+
+    Brokers from 5.0.1 on write `byteRateIn` and `byteRateOut`, which are kept under the names of 5.0.0-M1.
+    """
 
     msgRateIn: Number = UNSET
     bytesRateIn: Number = UNSET
     msgRateOut: Number = UNSET
     bytesRateOut: Number = UNSET
+    byteRateIn: Number = UNSET
+    byteRateOut: Number = UNSET
+
+    def __post_init__(self) -> None:
+        if self.byteRateIn is not UNSET:
+            self.bytesRateIn, self.byteRateIn = self.byteRateIn, UNSET
+        if self.byteRateOut is not UNSET:
+            self.bytesRateOut, self.byteRateOut = self.byteRateOut, UNSET
 
 
 SCALABLE_TOPIC: Final = msgspec.json.Decoder(ScalableTopic)

@@ -66,22 +66,23 @@ def test_every_segment_is_captured_under_its_complete_name(release_5: FakeCluste
     assert SECRET not in str(lines)
 
 
+@pytest.mark.parametrize("of_bytes", ["bytesRate", "byteRate"], ids=["5.0.0-M1", "5.0.1"])
 def test_the_metadata_store_adds_the_load_that_controllers_know(
-    release_5: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
+    of_bytes: str, release_5: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = "/topics/retail/orders/clicks"
     layout = b'{"segments": {"1": {"segmentId": 1, "hashRange": {"start": 0, "end": 32767}, "state": "ACTIVE"}}}'
-    load = b'{"msgRateIn": 900.5, "bytesRateIn": 1e6, "msgRateOut": 0.0, "bytesRateOut": 0.0}'
+    load = {"msgRateIn": 900.5, f"{of_bytes}In": 1e6, "msgRateOut": 0.0, f"{of_bytes}Out": 0.0}
     nodes = {
         "/loadbalance/brokers/" + release_5.first.id: b"{}",
         path: layout,
-        f"{path}/segments/1/load": load,
+        f"{path}/segments/1/load": json.dumps(load).encode(),
         f"{path}/subscriptions/billing": b"{}",
     }
     lines = lines_of(capture(with_zookeeper(release_5, nodes, monkeypatch), root), "segments")
     [stored] = [line for line in lines if line["source"] == "zookeeper"]
     assert stored["topic"] == NAMES[1]
-    assert stored["load"]["msgRateIn"] == 900.5
+    assert stored["load"] == {"msgRateIn": 900.5, "bytesRateIn": 1e6, "msgRateOut": 0.0, "bytesRateOut": 0.0}
 
 
 @pytest.mark.parametrize(
