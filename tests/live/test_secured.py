@@ -18,6 +18,7 @@ from live.starting import StartCluster, with_cpu_skew
 from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.system_topics import refusal
+from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.storage.root import MANIFEST
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
@@ -119,6 +120,18 @@ def test_a_client_certificate_of_our_authority_is_enough(secured: Secured) -> No
     (line,) = foreign.err.splitlines()
     assert (foreign.code, line.startswith(f"error: {secured.url}: ")) == (UNREACHABLE, True), foreign
     assert not shell.root.exists()
+
+
+def test_the_other_namespaces_of_an_anti_affinity_group_are_found_with_authorization(secured: Secured) -> None:
+    admin, members = secured.cluster.admin, ("spread/a", "spread/b")
+    admin.write("PUT", "/tenants/spread", body={"allowedClusters": [CLUSTER_NAME], "adminRoles": []})
+    for namespace in (*members, "spread/c"):
+        admin.write("PUT", f"/namespaces/{namespace}", body={"bundles": {"numBundles": 1}})
+    for namespace in members:
+        admin.write("POST", f"/namespaces/{namespace}/antiAffinity", body="group")
+    connection = AdminConnection(admin_urls=(admin.urls[0],), token_file=secured.super_user)
+    with AdminTransport(connection) as transport:
+        assert AdminCluster(transport).anti_affinity_peers("spread/a") == {"spread/b"}
 
 
 def test_system_topics_are_read_over_tls_with_a_token(start_cluster: StartCluster, tmp_path: Path) -> None:
