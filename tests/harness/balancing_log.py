@@ -22,16 +22,20 @@ _LINE: Final = re.compile(r"(?P<time>\S{23}) +\w+ +\[[^\]]*\] (?P<logger>\w+) - 
 _OF_A_CYCLE: Final = (
     r"(ThresholdShedder|OverloadShedder|UniformLoadShedder|TransferShedder) - ",
     r"UnloadScheduler - (?!Created|Error when trying to create)",
-    r"AvgShedder - (?!Assignment|expected broker|Bundle format)",
-    r"ModularLoadManagerImpl - \[\w+\] (Unloading|No broker available to unload|The destination broker) ",
+    r"AvgShedder - (?!Assignment|expected broker|Bundle format|Planned)",
+    r"ModularLoadManagerImpl - (\[\w+\] )?(Unloading|No broker available to unload|The destination broker) ",
     r"SimpleLoadManagerImpl - (Running load shedding|.*[Uu]nload|HIGH USAGE)",
 )
 _CYCLE: Final = re.compile("|".join(_OF_A_CYCLE))
 _UNLOADS: Final = (
     re.compile(r"\[\w+\] Unloading bundle: (?P<bundle>\S+) from broker (?P<source>\S+) to dest broker (?P<to>\S+)"),
     re.compile(
-        r"\[\w+\] Unloading bundle: Unload\[sourceBroker=(?P<source>[^,]+), serviceUnit=(?P<bundle>[^,]+), "
+        r"Unloading bundle(: | \{bundle=)Unload\[sourceBroker=(?P<source>[^,]+), serviceUnit=(?P<bundle>[^,]+), "
         r"destBroker=Optional\[(?P<to>[^\]]+)\]"
+    ),
+    re.compile(  # from 5.0 on
+        r"Unloading bundle from .* \{bundle=(?P<bundle>[^,]+), class=\w+, destBroker=(?P<to>[^,]+), "
+        r"sourceBroker=(?P<source>[^,}]+)\}"
     ),
     re.compile(r"Unloading namespace (?P<bundle>\S+) from overloaded broker (?P<source>\S+)(?P<to>)"),
 )

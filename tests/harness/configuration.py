@@ -129,11 +129,13 @@ _SHEDDERS_LOGGERS = "".join(
         *("extensions.scheduler.TransferShedder", "extensions.scheduler.UnloadScheduler"),
     )
 )
+# From 5.0 on, the broker or bundle that a message is about isn't in its text, but in its context.
+_LINE = r"%d{ISO8601} %-5p [%t] %c{1} - %m%replace{ %X}{ \{\}}{}%n%throwable"
 LOG4J = f"""\
 <?xml version="1.0" encoding="UTF-8"?>
 <Configuration status="WARN">
   <Appenders>
-    <Console name="console"><PatternLayout pattern="%d{{ISO8601}} %-5p [%t] %c{{1}} - %m%n%throwable"/></Console>
+    <Console name="console"><PatternLayout pattern="{_LINE}"/></Console>
     <File name="requests" fileName="${{sys:harness.requests}}" createOnDemand="true">
       <PatternLayout pattern="{request_log.PATTERN}"/>
     </File>

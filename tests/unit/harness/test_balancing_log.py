@@ -37,6 +37,16 @@ def at_ms(time: str) -> int:
             Unload(BUNDLE, A, B),
         ),
         (
+            "ModularLoadManagerImpl - Unloading bundle from source broker to dest broker "
+            f"{{bundle={BUNDLE}, class=AvgShedder, destBroker={B}, sourceBroker={A}}}",
+            Unload(BUNDLE, A, B),
+        ),
+        (
+            f"UnloadScheduler - Unloading bundle {{bundle=Unload[sourceBroker={A}, serviceUnit={BUNDLE}, "
+            f"destBroker=Optional[{B}], force=true], strategy=TransferShedder}}",
+            Unload(BUNDLE, A, B),
+        ),
+        (
             f"SimpleLoadManagerImpl - Unloading namespace {BUNDLE} from overloaded broker http://{A}",
             Unload(BUNDLE, A, None),
         ),
