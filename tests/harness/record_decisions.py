@@ -32,6 +32,7 @@ DECISIONS: Final = 5
 HISTORY: Final = 3
 CYCLES_OF_A_LOAD: Final = 4
 """The load changes at this interval."""
+DECISIONS_ON_5: Final = 3
 MOST_CYCLES: Final = 24
 RESTLESS_DECISIONS: Final = 10
 CROWDED_CYCLES: Final = 3
@@ -93,6 +94,11 @@ def _modular(shedder: str, **settings: str) -> Scenario:
     return Scenario("4.0.8", "modular", shedder, {"loadBalancerLoadSheddingStrategy": implementation, **settings})
 
 
+def _on_5(scenario: Scenario) -> Scenario:
+    """With 5.0.1's defaults for all that the scenario doesn't set, also for the number of a namespace's bundles."""
+    return replace(scenario, release="5.0.1", workload="divided", decisions=DECISIONS_ON_5)
+
+
 def _transfer(release: str) -> Scenario:
     return Scenario(
         release,
@@ -120,11 +126,22 @@ _AVG: Final = _modular(
     **_SMALL_UNLOADS,
 )
 
+_DEFAULT_OF_5: Final = Scenario("5.0.1", "modular", "AvgShedder", _SMALL_UNLOADS)
+"""AvgShedder sheds and places there unless a setting says otherwise."""
+_IMPATIENT: Final = {
+    "loadBalancerAvgShedderHitCountLowThreshold": "2",
+    "loadBalancerAvgShedderHitCountHighThreshold": "1",
+}
+
 RESTLESS: Final = _transfer("4.0.8").restless
 """The hardest leader to name in advance: whatever it transfers changes what it decides a minute later."""
 
 CROWDED: Final = tuple(
-    scenario.crowded for scenario in (_THRESHOLD, _modular("OverloadShedder"), _UNIFORM, _AVG, _transfer("4.0.8"))
+    scenario.crowded
+    for scenario in (
+        *(_THRESHOLD, _modular("OverloadShedder"), _UNIFORM, _AVG, _transfer("4.0.8")),
+        _DEFAULT_OF_5,  # with the patience that it has by default: it acts in the second cycle
+    )
 )
 """Each shedder of the Modular and the Extensible manager, with all load on one broker."""
 
@@ -150,6 +167,10 @@ SCENARIOS: Final = {
         _transfer("4.2.4"),
         RESTLESS,
         *CROWDED,
+        _on_5(replace(_DEFAULT_OF_5, settings={**_SMALL_UNLOADS, **_IMPATIENT})),
+        _on_5(_THRESHOLD),
+        _on_5(_UNIFORM),
+        _on_5(_transfer("5.0.1")),
     )
 }
 

@@ -21,6 +21,9 @@ SHIFT_SIGMA = 1.0
 LARGEST_SHARE = 0.2
 """Of all messages, the most that a shift gives to one topic: no broker is hot because of one topic alone."""
 
+DIVIDED = 32
+"""`defaultNumberOfNamespaceBundles` of 5.0."""
+
 _NAMESPACES = {
     "retail/orders": 4,
     "retail/payments": 4,
@@ -122,6 +125,17 @@ def crowded_workload(seed: int = DEFAULT_SEED) -> Workload:
     return replace(workload, brokers=dict.fromkeys(workload.brokers, 0))
 
 
+def divided_workload(seed: int = DEFAULT_SEED) -> Workload:
+    """The same load in namespaces of 32 bundles, as 5.0 makes them; the topics of a bundle stay on their broker."""
+    workload = skewed_workload(seed)
+    brokers = {
+        _bundle_of(topic.name, DIVIDED): workload.brokers[_bundle_of(topic.name, _NAMESPACES[_namespace(topic.name)])]
+        for topic in workload.topics
+        if not topic.partitions
+    }
+    return replace(workload, namespaces=dict.fromkeys(_NAMESPACES, DIVIDED), brokers=brokers)
+
+
 def gentle_workload(seed: int = DEFAULT_SEED) -> Workload:
     """The same topics where they belong, at a quarter of their rates: two brokers have room for it."""
     workload = skewed_workload(seed)
@@ -142,6 +156,7 @@ def hot_topic_workload(seed: int = DEFAULT_SEED) -> Workload:
 WORKLOADS: Final[Mapping[str, Callable[[int], Workload]]] = {
     "skewed": skewed_workload,
     "crowded": crowded_workload,
+    "divided": divided_workload,
     "gentle": gentle_workload,
     "hot-topic": hot_topic_workload,
 }
@@ -168,6 +183,16 @@ def topic_hash(topic: str) -> int:
 def _is_inside(topic: str, bundle: str) -> bool:
     low, high = (int(boundary, 16) for boundary in bundle.rpartition("/")[2].split("_"))
     return low <= topic_hash(topic) < high
+
+
+def _namespace(topic: str) -> str:
+    return topic.partition("://")[2].rpartition("/")[0]
+
+
+def _bundle_of(topic: str, bundles: int) -> str:
+    """The bundle with this topic, in a namespace created with this many."""
+    low, high = bundle_range(topic_hash(topic) * bundles >> 32, bundles)
+    return f"{_namespace(topic)}/0x{low:08x}_0x{high:08x}"
 
 
 def bundle_range(index: int, bundles: int) -> tuple[int, int]:

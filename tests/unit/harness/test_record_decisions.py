@@ -68,6 +68,11 @@ def test_every_scenario_is_named_after_shedder_release_and_manager() -> None:
         "UniformLoadShedder-4.0.8-modular-crowded",
         "AvgShedder-4.0.8-modular-crowded",
         "TransferShedder-4.0.8-extensible-crowded",
+        "AvgShedder-5.0.1-modular-crowded",
+        "AvgShedder-5.0.1-modular",
+        "ThresholdShedder-5.0.1-modular",
+        "UniformLoadShedder-5.0.1-modular",
+        "TransferShedder-5.0.1-extensible",
     ]
 
 

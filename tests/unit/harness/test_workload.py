@@ -5,7 +5,26 @@ from __future__ import annotations
 import pytest
 
 from harness.sensor import Machine
-from harness.workload import bundle_range, crowded_workload, skewed_workload, topic_hash
+from harness.workload import (
+    DIVIDED,
+    Workload,
+    bundle_range,
+    crowded_workload,
+    divided_workload,
+    skewed_workload,
+    topic_hash,
+)
+
+
+def is_inside(topic: str, bundle: str) -> bool:
+    low, high = (int(boundary, 16) for boundary in bundle.rpartition("/")[2].split("_"))
+    return topic.split("://")[1].startswith(bundle.rpartition("/")[0]) and low <= topic_hash(topic) < high
+
+
+def broker_of_topics(workload: Workload) -> dict[str, int]:
+    """Of the topics without partitions."""
+    names = [topic.name for topic in workload.topics if not topic.partitions]
+    return {name: broker for name in names for bundle, broker in workload.brokers.items() if is_inside(name, bundle)}
 
 
 def test_the_same_seed_gives_the_same_workload_and_another_seed_another() -> None:
@@ -51,8 +70,14 @@ def test_a_crowded_cluster_has_the_same_load_on_its_first_broker() -> None:
     assert machine.cores_used(2 * crowded.messages_per_s) > 1.3 * machine.cores
 
 
-def test_every_placed_bundle_has_a_plain_topic_to_look_up() -> None:
-    workload = skewed_workload()
+def test_the_divided_load_is_the_same_on_each_broker_in_namespaces_of_32_bundles() -> None:
+    divided, skewed = divided_workload(7), skewed_workload(7)
+    assert divided.topics == skewed.topics
+    assert set(divided.namespaces.values()) == {DIVIDED}
+    assert broker_of_topics(divided) == broker_of_topics(skewed)
+
+
+@pytest.mark.parametrize("workload", [skewed_workload(), divided_workload()])
+def test_every_placed_bundle_has_a_plain_topic_to_look_up(workload: Workload) -> None:
     for bundle in workload.brokers:
-        low, high = (int(boundary, 16) for boundary in bundle.rpartition("/")[2].split("_"))
-        assert low <= topic_hash(workload.topic_inside(bundle)) < high
+        assert is_inside(workload.topic_inside(bundle), bundle)
