@@ -295,7 +295,9 @@ def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> No
         if line["bundle"] == MOVED and line["pass"] == "end":
             line["broker"] = second
     raw.broker_report(second)["lastStats"][MOVED] = {**raw.broker_report(first)["lastStats"][MOVED], "topics": 99}
-    raw.broker_report(first)["lastBundleLosses"] = [MOVED]
+    losing = raw.broker_report(first)
+    # Up to 2.11 a Modular report names its `lastStats` `bundleStats`, too.
+    losing |= {"lastBundleLosses": [MOVED], "bundleStats": losing["lastStats"]}
     # acquired from another broker, and while a broker started again: its heartbeat bundle shows when
     for line in lines["owned_bundles"]:
         if line["source"] == "zookeeper" and line["bundle"] in ACQUIRED:

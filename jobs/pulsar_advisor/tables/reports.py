@@ -107,7 +107,7 @@ def _written_reports(raw: RawTables) -> DataFrame:
     """
     document = sf.col("document")
     stats = sf.coalesce(document["lastStats"], document["bundleStats"])
-    simple = document["bundleStats"].isNotNull()
+    simple = document["lastStats"].isNull()  # up to 2.11 Modular reports have `bundleStats`, too
     updated_at = sf.coalesce(document["lastUpdate"], document["timestamp"])
 
     def total(field: str) -> Column:
