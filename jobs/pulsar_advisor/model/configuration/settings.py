@@ -110,7 +110,7 @@ class LoadBalancerSettings(BaseModel):
     load_balancer_auto_bundle_split_enabled: Flag
     load_balancer_auto_unload_split_bundles_enabled: Flag
     load_balancer_namespace_bundle_max_topics: Count
-    load_balancer_namespace_bundle_max_sessions: Count
+    load_balancer_namespace_bundle_max_sessions: CountOrMinusOne
     load_balancer_namespace_bundle_max_msg_rate: Count
     load_balancer_namespace_bundle_max_bandwidth_mbytes: Count
     load_balancer_namespace_maximum_bundles: Count
@@ -122,7 +122,7 @@ class LoadBalancerSettings(BaseModel):
     default_namespace_bundle_split_algorithm: Text
     topic_bundle_assignment_strategy: Text
     default_number_of_namespace_bundles: Count
-    max_num_partitions_per_partitioned_topic: Count
+    max_num_partitions_per_partitioned_topic: CountOrMinusOne
     scalable_topic_auto_scale_enabled: Flag
     scalable_topic_max_segments: Count
     scalable_topic_split_msg_rate_in_threshold: Amount

@@ -247,6 +247,21 @@ def test_a_value_that_pulsar_does_not_check_is_used_and_noted() -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "loadBalancerNamespaceBundleMaxSessions",
+        "maxNumPartitionsPerPartitionedTopic",
+        "maxUnloadBundleNumPerShedding",
+    ],
+)
+def test_minus_one_is_no_limit_where_pulsar_says_so(key: str) -> None:
+    for layer in ("runtime", "what_if"):
+        settings = resolve_settings("4.0.8", **{layer: {key: "-1"}})
+        assert getattr(settings.values, FIELD_OF_KEY[key]) == -1
+        assert settings.notes == ()
+
+
 def test_a_period_with_which_no_broker_starts_means_the_capture_is_broken() -> None:
     with pytest.raises(DataNotFit, match="statsUpdateFrequencyInSecs=0: no broker starts with it"):
         resolve_settings("4.0.8", runtime={"statsUpdateFrequencyInSecs": "0"})
