@@ -37,7 +37,6 @@ from pulsar_advisor.capture.surfaces import (
     check_migration,
     leader_unloads,
     leads_still,
-    load_manager_kind,
     miss_migration,
     oldest_release,
     prevailing_load_manager,
@@ -52,6 +51,7 @@ from pulsar_advisor.capture.topic_decoders import ByteBudget, TopicDecoders
 from pulsar_advisor.documents.manifest import Manifest, Sources
 from pulsar_advisor.model.bounds import LISTEN, duration
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
+from pulsar_advisor.model.configuration.class_names import load_manager_kind
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.model.plans.plan import Identity as PlanIdentity
 from pulsar_advisor.model.text.some_of import some_of

@@ -30,13 +30,13 @@ from pulsar_advisor.capture.surfaces import (
     DOMAINS,
     BrokerFacts,
     Line,
-    load_manager_kind,
     miss_topics_if_old,
     settings_line,
 )
 from pulsar_advisor.capture.system_topics import STATES
 from pulsar_advisor.documents.manifest import OF_THE_STORE_ONLY
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
+from pulsar_advisor.model.configuration.class_names import load_manager_kind
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
 

@@ -23,7 +23,7 @@ from pulsar_advisor.capture.journal import now_ms
 from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.cluster.namespaces import has_three_parts
-from pulsar_advisor.model.configuration.class_names import simple_name
+from pulsar_advisor.model.configuration.class_names import load_manager_kind
 from pulsar_advisor.model.configuration.defaults import storable
 from pulsar_advisor.model.configuration.releases import release_number
 from pulsar_advisor.model.configuration.resolved_settings import setting_value
@@ -36,13 +36,6 @@ LONGEST_STATISTICS_INTERVAL_S: Final = 3600.0
 """Upper bound on the configured value, as a second pass waits for it."""
 
 Line = dict[str, Any]
-
-_KIND_OF_REPORT: Mapping[str, LoadManagerKind] = {"LocalBrokerData": "modular", "LoadReport": "simple"}
-_KIND_OF_CLASS: tuple[tuple[str, LoadManagerKind], ...] = (
-    ("ExtensibleLoadManager", "extensible"),
-    ("ModularLoadManager", "modular"),
-    ("SimpleLoadManager", "simple"),
-)
 
 
 @dataclass(frozen=True)
@@ -178,14 +171,6 @@ def _load(session: Session, facts: BrokerFacts) -> list[BrokerRead]:
 def settings_line(origin: str, broker: str | None, values: Mapping[str, str]) -> Line:
     """One line of `settings`, without what may not be stored."""
     return {"origin": origin, "broker": broker, "values": storable(values)}
-
-
-def load_manager_kind(report_type: str | None, class_name: str | None) -> LoadManagerKind | None:
-    """Which manager a broker runs, from its load report's type or else from `loadManagerClassName`; None if unknown."""
-    if report_type is not None and report_type in _KIND_OF_REPORT:
-        return _KIND_OF_REPORT[report_type]
-    name = simple_name(class_name or "")
-    return next((kind for prefix, kind in _KIND_OF_CLASS if name.startswith(prefix)), None)
 
 
 def prevailing_load_manager(kinds: Mapping[str, LoadManagerKind], leader: str | None) -> LoadManagerKind | None:

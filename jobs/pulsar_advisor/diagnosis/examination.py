@@ -25,9 +25,9 @@ from pulsar_advisor.admin.read_client import MIGRATES_SINCE, SCALABLE_TOPICS_SIN
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.documents import ISOLATION_POLICIES, LOAD_REPORT, POLICIES
 from pulsar_advisor.capture.session import identify_in
-from pulsar_advisor.capture.surfaces import load_manager_kind
 from pulsar_advisor.capture.system_topics import refusal
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
+from pulsar_advisor.model.configuration.class_names import load_manager_kind
 from pulsar_advisor.model.configuration.defaults import storable
 from pulsar_advisor.model.configuration.releases import release_number
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError

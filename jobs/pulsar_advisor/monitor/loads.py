@@ -37,11 +37,11 @@ from pulsar_advisor.capture.documents import (
 from pulsar_advisor.capture.journal import now_ms
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.capture.session import identify
-from pulsar_advisor.capture.surfaces import load_manager_kind
 from pulsar_advisor.documents.broker_tables import PlannedUsage
 from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.bounds import WATCH
 from pulsar_advisor.model.cluster.cluster_state import FIGURES, RESOURCES, ClusterState, LoadManagerKind
+from pulsar_advisor.model.configuration.class_names import load_manager_kind
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from pulsar_advisor.model.load.resource_usage import usage_ratios, weights_of_resources

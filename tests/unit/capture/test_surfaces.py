@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.capture.surfaces import load_manager_kind, oldest_release, prevailing_load_manager, settings_line
+from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager, settings_line
+from pulsar_advisor.model.configuration.class_names import load_manager_kind
 
 PACKAGE = "org.apache.pulsar.broker.loadbalance"
 
@@ -17,6 +18,9 @@ PACKAGE = "org.apache.pulsar.broker.loadbalance"
         (None, f"{PACKAGE}.impl.ModularLoadManagerImpl", "modular"),
         (None, f"{PACKAGE}.impl.SimpleLoadManagerImpl", "simple"),
         (None, f"{PACKAGE}.extensions.ExtensibleLoadManagerImpl", "extensible"),
+        # As Pulsar's documentation of 3.1 says it (develop-load-manager): there is no such class.
+        (None, f"{PACKAGE}.impl.ExtensibleLoadManagerImpl", None),
+        ("LoadReport", f"{PACKAGE}.impl.ExtensibleLoadManagerImpl", "simple"),
         (None, f"{PACKAGE}.NoopLoadManager", None),
         (None, None, None),
     ],

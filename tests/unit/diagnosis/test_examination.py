@@ -70,7 +70,9 @@ def test_whether_the_brokers_check_permissions_is_kept(cluster: FakeCluster, aut
 
 def test_under_extensible_metrics_are_asked_for_in_place_of_a_load_report(cluster: FakeCluster) -> None:
     for broker in (cluster.first, cluster.second):
-        cluster.configure(broker, loadManagerClassName="org.example.ExtensibleLoadManagerImpl")
+        cluster.configure(
+            broker, loadManagerClassName="org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+        )
     cluster.first.answers("/broker-stats/metrics", [])
     cluster.second.answers("/broker-stats/metrics", {"reason": "super-user"}, status=401)
     found = examine(cluster.options())

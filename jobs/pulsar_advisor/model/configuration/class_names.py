@@ -23,6 +23,25 @@ def simple_name(class_name: str) -> str:
 PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
 """Of all load managers and strategies."""
 
+_KIND_OF_REPORT: Final[Mapping[str, LoadManagerKind]] = {"LocalBrokerData": "modular", "LoadReport": "simple"}
+_KIND_OF_CLASS: Final[Mapping[str, LoadManagerKind]] = {
+    ".extensions.ExtensibleLoadManager": "extensible",
+    ".ModularLoadManager": "modular",
+    ".SimpleLoadManager": "simple",
+}
+
+
+def load_manager_kind(report_type: str | None, class_name: str | None) -> LoadManagerKind | None:
+    """Which manager a broker runs, from its load report's type or else from `loadManagerClassName`; None if unknown.
+
+    Up to 4.0 a broker that can't load that class runs the Simple manager, as with `impl.ExtensibleLoadManagerImpl`,
+    which Pulsar's documentation names (3.1, "Enable extensible load manager") but no release has. Source:
+    `LoadManager.create` (2.11.0 to 4.0.8).
+    """
+    if report_type is not None and report_type in _KIND_OF_REPORT:
+        return _KIND_OF_REPORT[report_type]
+    return next((kind for part, kind in _KIND_OF_CLASS.items() if part in (class_name or "")), None)
+
 
 def without_package(value: str) -> str:
     """The value of a setting, for a reader: the simple name of one of Pulsar's load managers or strategies."""
