@@ -30,7 +30,7 @@ from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.model.cluster.bundle_range import contains, parse_range, topic_hash
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy, LoadManagerKind
-from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS, simple_name
+from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS, load_manager_kind, simple_name
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings, setting_value
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
@@ -70,6 +70,7 @@ class _LoadReport(_Resources, rename="camel"):
     """The Simple manager keeps the resources here, the Modular one in the report itself."""
     start_timestamp: int | None = None
     """Milliseconds; since 3.0."""
+    load_report_type: str | None = None
 
 
 class _Percents(msgspec.Struct, rename=lambda resource: f"brk_lb_{resource}_usage"):
@@ -151,13 +152,26 @@ class AdminCluster:
         return self._configuration.get("clusterName", "")
 
     def load_manager(self) -> LoadManagerKind:
-        """Which load manager the brokers run. Raises `ClusterUnreachable` for an unsupported one."""
-        name = simple_name(self._configuration.get("loadManagerClassName", ""))
-        for kind, class_name in LOAD_MANAGERS.items():
-            if name == class_name:
-                return kind
-        known = ", ".join(LOAD_MANAGERS.values())
-        raise ClusterUnreachable(f"the brokers run load manager '{name}', not one of {known}: nothing can be applied")
+        """Which load manager the leader runs, or any broker. Raises `ClusterUnreachable` for an unsupported one."""
+        if self._is_extensible:
+            return "extensible"
+        broker = self.leader() or min(self.active_brokers())
+        report = decode(self._read.load_report(self._met(broker)), _LOAD_REPORT)
+        if (kind := load_manager_kind(report.load_report_type, self._load_manager_class)) is None:
+            name, known = simple_name(self._load_manager_class), ", ".join(LOAD_MANAGERS.values())
+            raise ClusterUnreachable(
+                f"the brokers run load manager '{name}', not one of {known}: nothing can be applied"
+            )
+        return kind
+
+    @property
+    def _load_manager_class(self) -> str:
+        return self._configuration.get("loadManagerClassName", "")
+
+    @property
+    def _is_extensible(self) -> bool:
+        """Whether brokers have metrics in place of a load report."""
+        return load_manager_kind(None, self._load_manager_class) == "extensible"
 
     def unloading_timeout_s(self) -> float:
         """The greatest `namespaceBundleUnloadingTimeoutMs` of the active brokers (dynamic, so it may be overridden)."""
@@ -293,7 +307,7 @@ class AdminCluster:
 
     def usage_ratio(self, broker: str) -> float | None:
         """Weighted maximum usage of a broker, from its load report or, under Extensible, its metrics."""
-        resources = self._percents(broker) if self.load_manager() == "extensible" else self._resources(broker)
+        resources = self._percents(broker) if self._is_extensible else self._resources(broker)
         if resources is None:
             return None
         columns = (
@@ -339,7 +353,7 @@ class AdminCluster:
 
     def started_at_ms(self, broker: str) -> int | None:
         """When a broker's process started, by its own clock; None if it doesn't say, as under Extensible."""
-        if self.load_manager() == "extensible":
+        if self._is_extensible:
             return None
         return decode(self._read.load_report(self._met(broker)), _LOAD_REPORT).start_timestamp or None
 

@@ -122,9 +122,16 @@ def test_only_apply_and_a_roll_open_a_connection_for_writing(sources: Sources) -
     assert found == {"stages/apply.py", "stages/roll.py"}
 
 
-def test_it_is_the_port_that_the_executor_needs(cluster: AdminCluster) -> None:
+@pytest.mark.parametrize(("report_type", "kind"), [("LocalBrokerData", "modular"), ("LoadReport", "simple")])
+def test_brokers_run_the_manager_that_made_their_report(
+    httpserver: HTTPServer, cluster: AdminCluster, report_type: str, kind: str
+) -> None:
     port: ClusterPort = cluster
-    assert (port.cluster_name(), port.load_manager()) == ("live", "modular")
+    broker = broker_id(httpserver)
+    httpserver.expect_request("/admin/v2/brokers/leaderBroker").respond_with_json({"brokerId": broker})
+    httpserver.expect_request(f"/admin/v2/brokers/live/{broker}/ownedNamespaces").respond_with_json({})
+    httpserver.expect_request("/admin/v2/broker-stats/load-report").respond_with_json({"loadReportType": report_type})
+    assert (port.cluster_name(), port.load_manager()) == ("live", kind)
 
 
 @pytest.mark.parametrize(
@@ -186,9 +193,17 @@ def test_what_modular_brokers_published_is_what_their_leader_knows() -> None:
 
 
 def test_an_unknown_load_manager_is_named(httpserver: HTTPServer) -> None:
-    httpserver.expect_request("/admin/v2/brokers/configuration/runtime").respond_with_json(
-        {"clusterName": "live", "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager"}
-    )
+    broker = broker_id(httpserver)
+    for path, document in (
+        (
+            "brokers/configuration/runtime",
+            {"clusterName": "live", "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager"},
+        ),
+        ("brokers/leaderBroker", {"brokerId": broker}),
+        (f"brokers/live/{broker}/ownedNamespaces", {}),
+        ("broker-stats/load-report", {}),
+    ):
+        httpserver.expect_request(f"/admin/v2/{path}").respond_with_json(document)
     with (
         AdminTransport(AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),))) as transport,
         pytest.raises(ClusterUnreachable, match="run load manager 'NoopLoadManager', not one of"),
