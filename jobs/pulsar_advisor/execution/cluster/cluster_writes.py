@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from itertools import chain
 from typing import Final, Literal
+from urllib.parse import quote
 
 import msgspec
 import numpy as np
@@ -129,7 +130,8 @@ class AdminCluster:
         self._transport = transport
         self._read = ReadClient(transport)
         self._loaded = cache(self._read_loaded) if is_preview else self._read_loaded
-        self._groups = cache(self._read_groups)
+        self._members_elsewhere = cache(self._read_members_elsewhere)
+        self._lists_groups = True
 
     @cached_property
     def _configuration(self) -> dict[str, str]:
@@ -289,21 +291,35 @@ class AdminCluster:
     def anti_affinity_peers(self, namespace: str) -> frozenset[str]:
         """The other namespaces of the namespace's anti-affinity group, of any tenant: Pulsar spreads them all.
 
-        Each namespace is asked for its group: with authorization, every release answers 500 where it should list a
-        group's namespaces. Those of other tenants, of which there may be thousands, are read once.
-        Source: Pulsar `LoadManagerShared`, `NamespacesBase.internalGetAntiAffinityNamespacesAsync` (2.11.0 to 5.0.1).
+        Pulsar lists them for one tenant at a time. Those of other tenants, of which there may be thousands, are read
+        once. Source: Pulsar `LoadManagerShared`.
         """
         group = self._read.anti_affinity_group(namespace)
         if group is None:
             return frozenset()
         tenant = namespace.partition("/")[0]
-        others = (self._groups(other) for other in self._read.tenants() if other != tenant)
-        groups = chain.from_iterable(one.items() for one in (self._read_groups(tenant), *others))
-        return frozenset(name for name, of in groups if of == group) - {namespace}
+        return (self._members(group, tenant) | self._members_elsewhere(group, tenant)) - {namespace}
 
-    def _read_groups(self, tenant: str) -> Mapping[str, str | None]:
-        """The anti-affinity group of each namespace of a tenant."""
-        return {name: self._read.anti_affinity_group(name) for name in self._read.namespaces(tenant)}
+    def _read_members_elsewhere(self, group: str, tenant: str) -> frozenset[str]:
+        """The namespaces of an anti-affinity group that belong to other tenants than this one."""
+        others = (self._members(group, other) for other in self._read.tenants() if other != tenant)
+        return frozenset(chain.from_iterable(others))
+
+    def _members(self, group: str, tenant: str) -> frozenset[str]:
+        """Each namespace is asked where brokers can't list a group: none can with authorization, which answer 500.
+
+        Source: Pulsar `NamespacesBase.internalGetAntiAffinityNamespacesAsync` (2.11.0 to 5.0.1).
+        """
+        if self._lists_groups:
+            path = f"/admin/v2/namespaces/{escaped(self.cluster_name())}/antiAffinity/{quote(group, safe='')}"
+            answer = self._transport.get(path, params={"tenant": tenant})
+            self._lists_groups = answer.status != 500
+            if self._lists_groups:
+                self._transport.require(answer, 200)
+                members: list[str] = decode(Document(answer.url, answer.body), _NAMES)
+                return frozenset(members)
+        namespaces = self._read.namespaces(tenant)
+        return frozenset(name for name in namespaces if self._read.anti_affinity_group(name) == group)
 
     def usage_ratio(self, broker: str) -> float | None:
         """Weighted maximum usage of a broker, from its load report or, under Extensible, its metrics."""
