@@ -125,7 +125,7 @@ def test_tokens_of_an_oauth2_issuer_open_real_brokers(start_cluster: StartCluste
 
 
 @pytest.mark.full
-def test_an_openid_issuer_opens_real_brokers_whose_log_says_why_one_does_not(
+def test_tokens_of_an_openid_issuer_open_real_brokers_and_one_for_another_audience_is_not_anybodys(
     start_cluster: StartCluster, root: Root, tmp_path: Path
 ) -> None:
     secrets = {SUPER_USER_ROLE: CLIENT_SECRET, "stranger": "another secret"}
@@ -134,7 +134,7 @@ def test_an_openid_issuer_opens_real_brokers_whose_log_says_why_one_does_not(
         unavailable_skips(),
         running(LiveKeycloak(secrets, certificates, TOKEN_LIFETIME_S, strangers={"stranger"}), tmp_path) as keycloak,
     ):
-        # A broker that doesn't know whose token it is answers as this role.
+        # As this role, a broker answers calls that don't say how they authenticate.
         settings = keycloak.broker_settings | {"anonymousUserRole": "anybody"}
         cluster = start_cluster(
             ClusterOptions(brokers=1, token_authentication=True, plugins=(PLUGIN,), settings=settings, cpu_sensor=False)
@@ -158,11 +158,9 @@ def test_an_openid_issuer_opens_real_brokers_whose_log_says_why_one_does_not(
             assert transport.get("/admin/v2/clusters").status == 200
             assert transport.authorization() != first
         snapshot = Captured(root, options(SUPER_USER_ROLE))
-        with pytest.raises(ClusterUnreachable, match=r"401, credentials rejected: .*the broker's log says why"):
+        with pytest.raises(ClusterUnreachable, match="401, credentials rejected"):
             Captured(Root(str(tmp_path / "refused"), "live"), options("stranger"))
-        log = (cluster.directory / "broker-1.log").read_text()
     assert snapshot.manifest["missing"] == []
-    assert "The Claim 'aud' value doesn't contain the required audience" in log
     assert CLIENT_SECRET.encode() not in everything_in(root)
 
 
