@@ -18,7 +18,8 @@ RELEASES = ("2.11.0", "3.0.7", "4.0.8", "4.2.4", "5.0.0-M1", "5.0.1")
 """Releases whose classes run here, oldest first."""
 
 SOURCES = Path(__file__).with_name("java")
-EXTENSIBLE_SOURCE = "ExtensibleCases.java"
+FIRST_RELEASE = {"ExtensibleCases.java": "3.0.7", "ScalableCases.java": "5.0.1"}
+"""The first release that has what a source is about, for those that not every release can compile."""
 WITHOUT_EXTENSIBLE_MANAGER = "2.11.0"
 MOCKITO = "5.20.0"
 COMPILER_LIMIT_S = 600
@@ -95,10 +96,8 @@ def java_environment() -> dict[str, str]:
 
 def sources_for(release: str) -> list[Path]:
     """Our sources that a release can compile."""
-    sources = sorted(SOURCES.glob("*.java"))
-    if release == WITHOUT_EXTENSIBLE_MANAGER:
-        return [source for source in sources if source.name != EXTENSIBLE_SOURCE]
-    return sources
+    too_new = {name for name, first in FIRST_RELEASE.items() if RELEASES.index(release) < RELEASES.index(first)}
+    return [source for source in sorted(SOURCES.glob("*.java")) if source.name not in too_new]
 
 
 def _class_path(release: str) -> str:

@@ -671,6 +671,22 @@ def _split_strategy(random: Random, figures: Figures) -> Case:
     }
 
 
+def _scalable_topic(random: Random, figures: Figures) -> Case:
+    """One of up to eight segments, some with a single key hash; no two hot ones are equal, as Pulsar takes either."""
+    starts = sorted({0, *random.choices((1, 2, 0x0FFF, 0x7FFF, 0x8000, 0xFFFE, 0xFFFF), k=random.randint(0, 8))})
+    limits = {"msgRateIn": 2000.0, "msgThroughputIn": 6e6, "msgRateOut": 6000.0, "msgThroughputOut": 3e7}
+    keys = ("MsgRateIn", "BytesRateIn", "MsgRateOut", "BytesRateOut")
+    return {
+        "config": {f"scalableTopicSplit{key}Threshold": limit for key, limit in zip(keys, limits.values(), strict=True)}
+        | _setting(random, scalableTopicMaxSegments=(1, 2, 4, 6), scalableTopicAutoScaleEnabled=(True, True, False)),
+        "segments": [
+            {"id": number, "start": start, "end": next_ - 1, "active": random.random() < 0.9}
+            | {key: limit * random.choice((0, 0.5, 1, random.uniform(0.9, 3))) for key, limit in limits.items()}
+            for number, (start, next_) in enumerate(itertools.pairwise([*starts, 0x10000]))
+        ],
+    }
+
+
 GENERATORS: dict[str, Callable[[Random, Figures], Case]] = {
     "OverloadShedder": _overload_shedder,
     "ThresholdShedder": _threshold_shedder,
@@ -695,5 +711,6 @@ GENERATORS: dict[str, Callable[[Random, Figures], Case]] = {
     "splitBundles": _split_bundles,
     "split.BundleSplitterTask": _bundle_splitter_task,
     "split.DefaultNamespaceBundleSplitStrategy": _split_strategy,
+    "split.AutoScalePolicyEvaluator": _scalable_topic,
 }
 """What makes a strategy's cases: records, shedders, placement, splitting, the Simple manager."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
 from pulsar_advisor.model.load.extensible_load import extensible_load
 from pulsar_advisor.placement.anti_affinity import domains, least_occupied, may_unload
 from pulsar_advisor.placement.filters import fewest_bundles
+from pulsar_advisor.splitting.auto_scale_policy_evaluator import splits_by_itself
 from pulsar_advisor.splitting.boundaries import can_split, split_bundles
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.bundle_splitter_task import select as select_modular
@@ -28,7 +30,7 @@ from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
 from pulsar_advisor.splitting.simple_load_manager_impl import select as select_simple
 from pulsar_advisor.splitting.specified_positions_divide import forced_split_boundary
 from pulsar_advisor.splitting.verdicts import SplitOutcome
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 from vector_load import figures, settings_of
 
 Json = Mapping[str, Any]
@@ -537,6 +539,17 @@ def _may_shed(case: Json, release: str) -> object:
     return [is_in_top_bundles(step) for step in _steps(case)]
 
 
+def _segments_that_split(case: Json, release: str) -> object:
+    given = case["segments"]
+    names = [f"segment://t/n/topic/{one['start']:04x}-{one['end']:04x}-{one['id']}" for one in given]
+    state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", WHOLE, "a:8080")], topics=names)
+    in_order = [given[names.index(name)] for name in state.topics.names.tolist()]
+    segments = replace(state.topics.segments, is_active=np.array([one["active"] for one in in_order]))
+    state = replace(state, topics=replace(state.topics, segments=segments, traffic=figures(in_order)))
+    due = splits_by_itself(state, settings_of(case["config"], release))
+    return {"split": sorted(one["id"] for one, splits in zip(in_order, due, strict=True) if splits)}
+
+
 RUNNERS: dict[str, Callable[[Json, str], object]] = {
     "range_equally_divide": _algorithm,
     "topic_count_equally_divide": _algorithm,
@@ -558,6 +571,7 @@ RUNNERS: dict[str, Callable[[Json, str], object]] = {
     "crc32 of a raw string": _crc32,
     "BundleSplitterTask": _bundle_splitter_task,
     "split.BundleSplitterTask": _bundle_splitter_task,
+    "split.AutoScalePolicyEvaluator": _segments_that_split,
     "SimpleLoadManager.doNamespaceBundleSplit": _simple_load_manager,
     "DefaultNamespaceBundleSplitStrategy": _split_strategy,
     "split.DefaultNamespaceBundleSplitStrategy": _generated_split_strategy,

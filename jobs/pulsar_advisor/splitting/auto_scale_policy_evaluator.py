@@ -6,11 +6,10 @@ segments, whose names, and so whose bundles, are others. While that segment serv
 
 Not known here: whether the topic has a controller, which begins with its first stream or checkpoint consumer or
 administrative call, while producers and queue consumers do without one; the policies of namespaces and topics that
-override these settings, nor whether what results is valid, without which none acts; how long ago the last split was;
-consumers, of which a subscription may have more than the topic has active segments. Then its controller also splits
-the segment with the most messages in; from 5.0.1 on only if that has scalableTopicSplitVsRebucketMinMsgRateInThreshold,
-else it gives segments more entry buckets: one with the same key hashes and another name replaces each, and the split
-due waits for a minute.
+override these settings; whether each limit is above that of merges, else it does nothing; how long ago the last split
+was; consumers, of which a subscription may have more than the topic has active segments. Then it also splits the
+segment with the most messages in, from 5.0.1 on only if they reach scalableTopicSplitVsRebucketMinMsgRateInThreshold;
+else it gives segments more entry buckets, and other names, for the same key hashes, and splits a minute later.
 Source: Pulsar `AutoScalePolicyEvaluator.decide` (5.0.0-M1, 5.0.1), `ScalableTopicController`, `ScalableTopicService`
 (5.0.1).
 """
@@ -43,8 +42,6 @@ def splits_by_itself(state: ClusterState, settings: LoadBalancerSettings) -> Boo
     """
     topics, segments = state.topics, state.topics.segments
     due: Booleans = np.zeros(len(segments), dtype=np.bool_)
-    if not settings.scalable_topic_auto_scale_enabled:
-        return due
     limits = np.array(
         (
             settings.scalable_topic_split_msg_rate_in_threshold,
@@ -53,6 +50,8 @@ def splits_by_itself(state: ClusterState, settings: LoadBalancerSettings) -> Boo
             settings.scalable_topic_split_bytes_rate_out_threshold,
         )
     )
+    if not settings.scalable_topic_auto_scale_enabled or (limits <= 0).any():  # Pulsar takes such a limit for a mistake
+        return due
     unknown = np.isnan(segments.controller_traffic)
     traffic = np.where(unknown, topics.traffic[segments.row], segments.controller_traffic)
     score = np.fmax.reduce(traffic / limits, axis=1)

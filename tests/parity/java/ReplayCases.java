@@ -39,10 +39,12 @@ public final class ReplayCases {
         replays.putAll(RecordCases.REPLAYS);
         replays.putAll(SplitCases.REPLAYS);
         replays.putAll(SimpleCases.REPLAYS);
-        try {
-            replays.putAll((Map<String, Replay>) Class.forName("ExtensibleCases").getDeclaredField("REPLAYS").get(null));
-        } catch (ClassNotFoundException releaseWithoutExtensibleManager) {
-            return replays;
+        for (String newer : List.of("ExtensibleCases", "ScalableCases")) {
+            try {
+                replays.putAll((Map<String, Replay>) Class.forName(newer).getDeclaredField("REPLAYS").get(null));
+            } catch (ClassNotFoundException olderRelease) {
+                break;
+            }
         }
         return replays;
     }

@@ -37,6 +37,7 @@ def test_a_segment_above_any_of_the_four_limits_is_split(figure: int) -> None:
 def test_no_segment_is_split_where_that_is_switched_off_or_the_topic_has_its_most() -> None:
     hot = clicks((20_000.0, 0.0, 0.0, 0.0))
     assert due(hot, scalableTopicAutoScaleEnabled="false") == [False, False]
+    assert due(hot, scalableTopicSplitBytesRateOutThreshold="0") == [False, False]
     assert due(hot, scalableTopicMaxSegments="2") == [False, False]
     assert due(hot, scalableTopicMaxSegments="3") == [True, False]
 
