@@ -131,6 +131,10 @@ _SHEDDERS_LOGGERS = "".join(
 )
 # From 5.0 on, the broker or bundle that a message is about isn't in its text, but in its context.
 _LINE = r"%d{ISO8601} %-5p [%t] %c{1} - %m%replace{ %X}{ \{\}}{}%n%throwable"
+_REQUEST_LOGGERS = "".join(
+    f'<Logger name="{name}" level="info" additivity="false"><AppenderRef ref="requests"/></Logger>'
+    for name in request_log.LOGGERS
+)
 LOG4J = f"""\
 <?xml version="1.0" encoding="UTF-8"?>
 <Configuration status="WARN">
@@ -141,7 +145,7 @@ LOG4J = f"""\
     </File>
   </Appenders>
   <Loggers>
-    <Logger name="{request_log.LOGGER}" level="info" additivity="false"><AppenderRef ref="requests"/></Logger>
+    {_REQUEST_LOGGERS}
     {_SHEDDERS_LOGGERS}
     <Root level="info"><AppenderRef ref="console"/></Root>
   </Loggers>

@@ -1,4 +1,4 @@
-"""Reads what a broker's web service was asked, from Jetty's own request log."""
+"""Reads what a broker's web service was asked, from its request log."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from pathlib import Path
 
 from harness.admin_api import AdminApi
 
-LOGGER = "org.eclipse.jetty.server.RequestLog"
-"""The logger of every request a broker answered, at INFO (Pulsar's `JettyRequestLogFactory`, all releases)."""
-PATTERN = "%d{UNIX_MILLIS} %m%n"
+LOGGERS = ("org.eclipse.jetty.server.RequestLog", "org.apache.pulsar.broker.web.JettyRequestLogFactory")
+"""The loggers of every request a broker answered, at INFO: Jetty's as text, from 5.0 on Pulsar's in the context."""
+PATTERN = "%d{UNIX_MILLIS} %m %X%n"
 """The log4j2 pattern that `write_requests` expects."""
 
 LOG_LIMIT_S = 10
 _UNLOAD = re.compile(r"PUT /admin/v2/namespaces/(?P<bundle>[^/\s]+/[^/\s]+/[^/\s]+)/unload\b")
 _WRITE = re.compile(r'"(?P<method>PUT|POST|DELETE|PATCH) (?P<path>\S+) [^"]*" (?P<status>\d{3}) ')
+_WRITE_OF_5 = re.compile(
+    r"\bmethod=(?P<method>PUT|POST|DELETE|PATCH), .*\bstatus=(?P<status>\d{3}), uri=\w+://[^/]+(?P<path>\S+), user="
+)
 
 
 def write_requests(log: Path) -> list[tuple[int, str]]:
@@ -27,7 +30,7 @@ def write_requests(log: Path) -> list[tuple[int, str]]:
     return [
         (int(line.split(" ", 1)[0]), f"{write['method']} {write['path']} {write['status']}")
         for line in lines
-        if (write := _WRITE.search(line))
+        if (write := _WRITE.search(line) or _WRITE_OF_5.search(line))
     ]
 
 

@@ -77,7 +77,7 @@ def test_with_tokens_each_refusal_is_told_for_what_it_is(start_cluster: StartClu
         (tmp_path / name).write_text(token)
 
     without_token = diagnosis(cluster)
-    assert [(row.check, row.status) for row in without_token.rows] == [("credentials", "problem")]
+    assert [row.check for row in without_token.rows if row.status == "problem"] == ["credentials"]
     assert "credentials required" in without_token.rows[0].sentence
     rubbish = diagnosis(cluster, token_file=tmp_path / "rubbish")
     assert "credentials rejected" in rubbish.rows[0].sentence
