@@ -226,6 +226,30 @@ def test_the_same_node_goes_on_and_the_version_counts_the_reports_between(spark:
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("old", [False, True], ids=["without a node", "with an old one"])
+def test_what_the_leader_no_longer_stores_goes_on_with_a_sample_for_every_report(
+    spark: SparkSession, tmp_path: Path, old: bool
+) -> None:
+    """From 4.0 on it stores ten bundles for each broker: of most bundles of a larger cluster, there is no node."""
+    before = cluster(FIRST - timedelta(seconds=200), hot=40, warm=30, cold=20)
+    raw = cluster(hot=120, warm=100, cold=50)
+    for one in (before, raw):
+        (node,) = (line for line in one.lines["bundle_data"] if line["bundle"] == BUSY)
+        node["modifiedAt"] -= 3600 * SECOND_MS
+        if not old:
+            one.lines["bundle_data"].remove(node)
+    before.broker_report(HOT, "zookeeper")["lastStats"][BUSY].update(dict.fromkeys(RATES, 8000.0))
+    for line in raw.lines["load_reports"]:
+        if line["source"] == "zookeeper":
+            line["version"] += {HOT: 3, WARM: 1, COLD: 1}[line["broker"]]
+    row, figure = tables(spark, tmp_path, before, raw), reported(raw)
+    assert (row["averages_origin"], row["short_term_samples"]) == ("folded", 1 + 5)
+    assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (3, 2)
+    half_way = (8000.0 + figure) / 2
+    assert row["short_term_msg_rate_in_per_s"] == pytest.approx((8000.0 + 2 * half_way + 3 * figure) / 6, rel=1e-12)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("longest_minutes", "shown", "unknown"), [(1, 1, 0), (15, 1, 1)])
 def test_a_report_that_no_snapshot_shows_came_in_time(

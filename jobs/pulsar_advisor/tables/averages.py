@@ -1,8 +1,8 @@
 """The leader's averages of bundles: its stored nodes, plus a sample for each load report written since.
 
-The leader writes a bundle's node every `loadBalancerResourceQuotaUpdateIntervalMinutes` only. In its memory, every
-notification about a broker's report adds one more sample to the averages of every bundle: the figures of the bundle in
-the report that its broker wrote last.
+The leader writes a bundle's node every `loadBalancerResourceQuotaUpdateIntervalMinutes` only, from 4.0 on only those of
+some bundles. In its memory, every notification about a broker's report adds one more sample to the averages of every
+bundle: the figures of the bundle in the report that its broker wrote last.
 
 A snapshot shows the last report of each broker. ZooKeeper's version of its node counts the reports between two
 snapshots, and a report comes at the latest `loadBalancerReportUpdateMaxIntervalMinutes` after the one before. So the
@@ -10,7 +10,7 @@ times of unseen reports are estimated. Their figures are assumed to be half-way 
 the present; without a snapshot before, to be the present ones.
 
 Source: `ModularLoadManagerImpl.handleDataNotification`, `updateBundleData`, `writeBundleDataOnZooKeeper`,
-`TimeAverageMessageData` (3.0.7 to 4.2.4).
+`TimeAverageMessageData` (3.0.7 to 5.0.1).
 """
 
 from __future__ import annotations
@@ -71,15 +71,21 @@ def with_samples(before: Column, samples: Column, max_samples: int) -> Column:
 
 
 def leader_averages(
-    raw: RawTables, figures: DataFrame, earlier: DataFrame, earlier_brokers: DataFrame, longest_report_interval_ms: int
+    raw: RawTables,
+    figures: DataFrame,
+    earlier: DataFrame,
+    earlier_brokers: DataFrame,
+    longest_report_interval_ms: int,
+    oldest_ms: int,
 ) -> DataFrame:
-    """(bundle, modifiedAt, leader, folded_samples, unknown_samples) of every bundle with a node of the leader.
+    """(bundle, modifiedAt, leader, folded_samples, unknown_samples) of every bundle with a node, or that is reported.
 
-    `leader` has an average for each of `TERMS`, and the `samples` that came since. `figures`: (view, broker, bundle,
-    stats) of all reports; `earlier`: (view, bundle, earlier), rows of the snapshot before; `earlier_brokers`: (broker,
-    fields of reports), its published view. An unchanged node continues from the averages of the snapshot before, a
-    changed one from its own. Samples are the figures that the bundle's broker had last reported by then: `past` (as in
-    the snapshot before), `unknown`, or `present`.
+    `leader` has an average for each of `TERMS`, and the `samples` that came since; it is null where there is neither a
+    node written since `oldest_ms` nor, of a reported bundle, an average in the snapshot before. `figures`: (view,
+    broker, bundle, stats) of all reports; `earlier`: (view, bundle, earlier), rows of the snapshot before;
+    `earlier_brokers`: (broker, fields of reports), its published view. A node that changed has its own averages;
+    without one, or with the same, those of the snapshot before go on. Samples are the figures that the bundle's broker
+    had last reported by then: `past` (as in the snapshot before), `unknown`, or `present`.
     """
     reports = _reports(raw, earlier_brokers, longest_report_interval_ms)
     all_reports = reports.agg(
@@ -94,18 +100,20 @@ def leader_averages(
     )
     nodes = raw["bundle_data"].select("bundle", "modifiedAt", sf.col("document").alias("node"))
     # Tables of the first releases have the node's own figures, and no number of samples.
-    goes_on = (
+    unchanged = (
         "earlier.averages_origin = 'bundle_data' and earlier.bundle_data_modified_at_ms = modifiedAt "
         "and earlier.averages_folded_samples is not null"
     )
     moments = "array(start_ms, greatest(start_ms, unknown_ms - 1), greatest(start_ms, own.at_ms - 1))"
     return (
-        nodes.join(reported, "bundle", "left")
+        nodes.join(reported, "bundle", "full")
         .join(earlier.where("view = 'published'").select("bundle", "earlier"), "bundle", "left")
         .crossJoin(few_rows(all_reports))
         .select(
             "*",
-            sf.expr(f"coalesce({goes_on}, false) as goes_on"),
+            sf.expr(f"coalesce(modifiedAt >= {oldest_ms}, false) as stored"),
+            sf.expr(f"coalesce({unchanged}, false) as unchanged"),
+            sf.expr("unchanged or not stored as goes_on"),
             sf.expr("case when own is null then null when goes_on then written_since else written end as times"),
             sf.expr("if(goes_on, 0, modifiedAt) as start_ms"),
             sf.expr("if(earlier.reported, own.first_ms, 0) as unknown_ms"),
@@ -117,9 +125,12 @@ def leader_averages(
         .select(
             "bundle",
             "modifiedAt",
-            sf.struct(*(_start(term).alias(term) for term in TERMS), _samples().alias("samples")).alias("leader"),
-            sf.expr("past + present + if(goes_on, earlier.averages_folded_samples, 0) as folded_samples"),
-            sf.expr("unknown + if(goes_on, earlier.averages_unknown_samples, 0) as unknown_samples"),
+            sf.when(
+                sf.expr("stored or own is not null and earlier.long_term_samples > 0"),
+                sf.struct(*(_start(term).alias(term) for term in TERMS), _samples().alias("samples")),
+            ).alias("leader"),
+            sf.expr("past + present + if(unchanged, earlier.averages_folded_samples, 0) as folded_samples"),
+            sf.expr("unknown + if(unchanged, earlier.averages_unknown_samples, 0) as unknown_samples"),
         )
     )
 
@@ -189,7 +200,10 @@ def _start(term: str) -> Column:
 
     def either(field: str, name: str) -> Column:
         going_on = sf.col(f"earlier.{term}_{name}")
-        return sf.when(sf.col("goes_on"), going_on).otherwise(sf.col(f"node.{TERMS[term]}.{field}"))
+        missing = sf.when(~sf.col("unchanged"), 0.0)  # a figure that a report lacked
+        return sf.when(sf.col("goes_on"), sf.coalesce(going_on, missing)).otherwise(
+            sf.col(f"node.{TERMS[term]}.{field}")
+        )
 
     most = sf.lit(MAX_SAMPLES[term])
     samples = sf.greatest(sf.least(sf.coalesce(either("numSamples", "samples"), most), most), sf.lit(0))

@@ -35,6 +35,9 @@ GOES_ON: Final = (
 )
 """Columns of a bundle's row that the next snapshot continues from."""
 
+_IS_LEADERS: Final = "leader is not null and averages_origin in ('bundle_data', 'folded')"
+"""Whether each report that the leader folded is a sample; otherwise, one each snapshot is as good as is known."""
+
 _TIMES: Final = "report.changed_until_ms as until_ms, report.report_updated_at_ms as since_ms"
 """For the gains and losses in a report: the latest moment at which they can have happened, and, if the broker has
 written no report since, the moment after which they happened."""
@@ -75,16 +78,16 @@ def bundles(
     top = top_bundles(raw).select(
         sf.lit("published").alias("view"), "bundle", sf.col("broker").alias("owner"), "position"
     )
+    oldest_ms = captured_at_ms - 2 * bundle_data_interval_ms
     joined = (
         rows.join(owned, "bundle", "left")
         .join(_of_owner(reports), ["view", "bundle", "owner"], "left")
         .join(_losses(reports), "bundle", "left")
         .join(earlier, ["view", "bundle"], "left")
-        .join(leader_averages(raw, figures, earlier, earlier_brokers, report_interval_ms), "bundle", "left")
+        .join(leader_averages(raw, figures, earlier, earlier_brokers, report_interval_ms, oldest_ms), "bundle", "left")
         .join(channel(raw), "bundle", "left")
         .join(top, ["view", "owner", "bundle"], "left")
     )
-    oldest_ms = captured_at_ms - 2 * bundle_data_interval_ms
     deleted = "modifiedAt is null" if raw.has_lines("bundle_data") else "false"
     origin = sf.expr(
         f"case when in_boundaries and modifiedAt >= {oldest_ms} then 'bundle_data' when shown is null then 'default' "
@@ -114,9 +117,9 @@ def bundles(
             "top_bundle_position": sf.col("position"),
             "averages_origin": origin,
             "averages_folded_samples": sf.expr(
-                "case averages_origin when 'bundle_data' then folded_samples when 'folded' then 1 else 0 end"
+                f"case when {_IS_LEADERS} then folded_samples when averages_origin = 'folded' then 1 else 0 end"
             ),
-            "averages_unknown_samples": sf.expr("if(averages_origin = 'bundle_data', unknown_samples, 0)"),
+            "averages_unknown_samples": sf.expr(f"if({_IS_LEADERS}, unknown_samples, 0)"),
             "bundle_data_modified_at_ms": sf.col("modifiedAt"),
             "last_unloaded": _last_unloaded(has_moved, captured_at_ms),
             "last_unloaded_at_ms": sf.col("last_unloaded.at_ms"),
@@ -204,7 +207,7 @@ def _averages(term: str) -> dict[str, Column]:
     Without an earlier average, the sample is the only one.
     """
     origin = sf.col("averages_origin")
-    leaders, default = origin == "bundle_data", origin == "default"
+    leaders, default = sf.expr(_IS_LEADERS), origin == "default"
     of_before = average(
         figures_of(lambda _, name: sf.coalesce(f"earlier.{term}_{name}", sf.lit(0.0))),
         sf.when(origin == "folded", sf.col(f"earlier.{term}_samples")).otherwise(0),
