@@ -459,6 +459,16 @@ def simples_total_forgets_half(capture: Capture) -> str:
     return _SIMPLE_BROKERS[0]
 
 
+@corruption(SIMPLE, "brokers.load_manager_agrees", "settings.load_manager_agrees", "settings.class_is_known")
+def a_manager_that_does_not_exist(capture: Capture) -> str:
+    # As Pulsar's documentation of 3.1 says it; up to 4.0 the broker runs the Simple manager, and its report repeats it.
+    named = {"loadManagerClassName": "org.apache.pulsar.broker.loadbalance.impl.ExtensibleLoadManagerImpl"}
+    broker = _SIMPLE_BROKERS[1]
+    capture.report(broker).update(named)
+    capture.lines("settings", origin="runtime", broker=broker)[0]["values"] |= named
+    return broker
+
+
 @corruption(SIMPLE, "brokers.report_age")
 def simples_report_of_an_hour_ago(capture: Capture) -> str:
     report = capture.report(_SIMPLE_BROKERS[2])

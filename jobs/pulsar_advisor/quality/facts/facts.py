@@ -63,7 +63,7 @@ def facts(
         "namespaces": lambda: facts_of_namespaces(table("namespaces"), judged("brokers"), settings),
         "policies": lambda: facts_of_policies(tables, view),
         "problems": lambda: facts_of_problems(table("problems"), view, store_was_read=manifest.sources.zookeeper),
-        "settings": lambda: facts_of_settings(table("settings"), judged("brokers")),
+        "settings": lambda: facts_of_settings(table("settings"), judged("brokers"), manifest.load_managers),
         "topics": lambda: facts_of_topics(table("topics")),
     }
 
