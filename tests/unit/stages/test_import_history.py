@@ -378,6 +378,14 @@ def test_without_bundles_figures_come_from_namespaces_in_equal_shares(root: Root
     assert found["t/whole/0x00000000_0xffffffff"][0] == (B, 3)
 
 
+def test_zeros_that_brokers_up_to_2_11_export_of_themselves_are_of_no_namespace(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    for metric in TOPICS.metrics:
+        one.add(metric, 0, cluster=cluster(), instance=A)  # as `pulsar_rate_in{cluster="test"} 0`
+        one.add(metric, 10, cluster=cluster(), instance=A, namespace="t/n")
+    assert load(root, imported(root, server, one)[0])[LOW][0] == (None, 5.0)
+
+
 def test_a_day_without_any_figures_of_load_says_nothing_about_traffic(root: Root, server: HTTPServer) -> None:
     one = double(topics=False)
     add_topic(one, TOPIC_NAMES[0], A, during(10, since_s=TODAY_S + HOUR))
