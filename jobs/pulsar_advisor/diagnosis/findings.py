@@ -9,7 +9,7 @@ from typing import Final
 from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager
 from pulsar_advisor.diagnosis.examination import Examination, Lack
 from pulsar_advisor.documents.diagnosis import Diagnosis, Row, Status
-from pulsar_advisor.model.configuration.class_names import simple_name
+from pulsar_advisor.model.configuration.class_names import load_manager_kind, simple_name
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.configuration.settings import OF_THE_HOST
 from pulsar_advisor.model.errors import DataNotFit
@@ -262,6 +262,20 @@ def _load_manager(found: Examination) -> Iterator[Row]:
         yield Row("load_manager", "problem", sentence, todo)
     elif by_manager:
         yield Row("load_manager", "ok", f"the load manager is {next(iter(by_manager))}")
+    named = {
+        broker: found.answers[broker].settings.get("loadManagerClassName") for broker in by_manager.get("simple", ())
+    }
+    others = {
+        broker: name for broker, name in named.items() if name is not None and load_manager_kind(None, name) != "simple"
+    }
+    if others:
+        others_by = _spelt(_brokers_by(others))
+        sentence = (
+            f"brokers run the Simple manager in place of {others_by}: they can't load that class, or a strategy's"
+        )
+        yield Row(
+            "load_manager", "warning", sentence, "correct the names of classes in their configuration, and restart them"
+        )
 
 
 def _settings(found: Examination) -> Iterator[Row]:

@@ -244,7 +244,11 @@ def test_a_cluster_of_which_nothing_can_be_judged_is_not_fit(found: Examination,
 
 
 def test_the_strategies_of_a_simple_cluster_are_not_judged_as_it_reads_none() -> None:
-    settings = {**SETTINGS, "loadBalancerLoadSheddingStrategy": "com.example.OwnShedder"}
+    settings = {
+        **SETTINGS,
+        "loadManagerClassName": MODULAR.replace("Modular", "Simple"),
+        "loadBalancerLoadSheddingStrategy": "com.example.OwnShedder",
+    }
     assert not_ok(healthy(answers=both(load_manager="simple", settings=settings))) == []
 
 
@@ -258,6 +262,14 @@ def test_a_migration_between_load_managers_is_not_fit() -> None:
     row = only(healthy(answers=second(load_manager="extensible")))
     assert (row.check, row.status) == ("load_manager", "problem")
     assert "modular at b1:8080; extensible at b2:8080" in row.sentence
+
+
+@pytest.mark.parametrize("class_name", [MODULAR, MODULAR.replace("Modular", "Extensible"), ""])
+def test_brokers_that_run_the_simple_manager_in_place_of_another_are_named(class_name: str) -> None:
+    settings = {**SETTINGS, "loadManagerClassName": class_name}
+    row = only(healthy(answers=both(load_manager="simple", settings=settings)))
+    assert (row.check, row.status) == ("load_manager", "warning")
+    assert f"in place of {class_name or '(empty)'} at b1:8080, b2:8080" in row.sentence
 
 
 def test_an_unknown_load_manager_is_not_fit() -> None:
