@@ -114,7 +114,7 @@ def _written_reports(raw: RawTables) -> DataFrame:
         if "Throughput" not in field:
             return document[field]
         total = sf.aggregate(sf.map_values(stats), sf.lit(0.0), lambda sum_, bundle: sum_ + bundle[field])
-        return sf.when(simple, total).otherwise(document[field])
+        return sf.coalesce(sf.when(simple, total), document[field])
 
     usage, usage_of_simple = _usage(document), _usage(document["systemResourceUsage"])
     fields = {
