@@ -27,7 +27,7 @@ def large_namespaces_have_bundles_for_all_brokers(case: Case) -> Violation | Non
     if not total:
         return None
     load = np.bincount(bundles.namespace, weights=case.bundle_throughput, minlength=len(names)) / total
-    bundle_counts, isolation = case.state.bundle_counts, isolation_of(case.state)
+    bundle_counts, isolation = case.state.bundle_counts, isolation_of(case.state, case.settings)
     # Those of each policy, and of NO_POLICY, the last row.
     usable = np.vstack([isolation.primary, isolation.shared])[:, case.rows].sum(axis=1)[isolation.policy_of_namespace]
     divisible = np.bincount(bundles.namespace[bundles.topics >= LEAST_TOPICS], minlength=len(names)) > 0
@@ -70,7 +70,7 @@ def bundles_with_policies_are_balanced(case: Case) -> Violation | None:
     """
     if case.settings.load_balancer_shedding_bundles_with_policies_enabled:
         return None
-    with_policies = under_policies(case.state, isolation_of(case.state))
+    with_policies = under_policies(case.state, isolation_of(case.state, case.settings))
     share = case.share_of(with_policies[case.state.bundles.namespace])
     if not share:
         return None

@@ -130,7 +130,7 @@ def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> Plac
     return PlacementFacts(
         state=state,
         settings=settings,
-        isolation=isolation_of(state),
+        isolation=isolation_of(state, settings),
         anti_affinity=anti_affinity_of(state, settings.failure_domains_enabled),
         first_bundle=np.searchsorted(state.bundles.namespace, np.arange(len(state.namespaces) + 1)),
         same_class=np.array(

@@ -161,7 +161,7 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
     seen = np.isin(bundles.owner[listed], rows)
     listed, reason = listed[seen], reason[seen]
     namespace, source = bundles.namespace[listed], bundles.owner[listed]
-    isolation = isolation_of(state)
+    isolation = isolation_of(state, settings)
     users = of_users(state.namespaces.names)
     excluded = state.namespaces.among(settings.load_balancer_shedding_excluded_namespaces)
     has_figures = np.asarray(np.isfinite(bundles.traffic[listed]).all(axis=1))

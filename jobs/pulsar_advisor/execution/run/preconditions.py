@@ -13,11 +13,13 @@ from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.model.bounds import duration
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
-from pulsar_advisor.model.cluster.isolation_policies import broker_host, needs_secondaries
+from pulsar_advisor.model.cluster.isolation_policies import broker_host, matched_brokers, needs_secondaries
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
+from pulsar_advisor.model.configuration.defaults import listed_release
+from pulsar_advisor.model.configuration.releases import release_number
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.java.expressions import matched
+from pulsar_advisor.model.java.expressions import Matched, matched
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.text.some_of import count, lasting, some_of
 from pulsar_advisor.planning.plans.by_hand import SPECIFIED_POSITIONS_SINCE, release_of, takes_positions
@@ -250,7 +252,9 @@ def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> st
     return None
 
 
-def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Found) -> Iterator[str]:
+def differences(
+    step: Step, boundaries: tuple[str, ...], owner: str, found: Found, pulsar_version: str
+) -> Iterator[str]:
     """How the cluster differs from the state a step requires; `boundaries` and `owner` are the required ones."""
     if not found.boundaries:
         yield f"namespace {step.namespace} does not exist or is being deleted"
@@ -270,7 +274,7 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
         yield f"the bundle has {count(found.topics, 'topic')}, and a split needs two"
     yield from filter(None, (_in_the_way(step, call) for call in found.open_calls))
     if step.destination is not None:
-        yield from _destination_differences(step.namespace, step.destination, found)
+        yield from _destination_differences(step.namespace, step.destination, found, pulsar_version)
 
 
 def _in_the_way(step: Step, call: OpenCall) -> str | None:
@@ -284,10 +288,11 @@ def _in_the_way(step: Step, call: OpenCall) -> str | None:
     return f"{what}: first {call.to_do}" if call.bundle == step.bundle_name else None
 
 
-def _destination_differences(namespace: str, destination: str, found: Found) -> Iterator[str]:
+def _destination_differences(namespace: str, destination: str, found: Found, pulsar_version: str) -> Iterator[str]:
+    policies, active = found.isolation_policies, found.active_brokers
     if destination not in found.active_brokers:
         yield f"the destination {destination} is not an active broker"
-    if (reason := isolated_from(namespace, destination, found.isolation_policies, found.active_brokers)) is not None:
+    if (reason := isolated_from(namespace, destination, policies, active, pulsar_version)) is not None:
         yield reason
     if found.peers_at_destination > found.peers_at_source:
         yield (
@@ -297,7 +302,11 @@ def _destination_differences(namespace: str, destination: str, found: Found) -> 
 
 
 def isolated_from(
-    namespace: str, broker: str, policies: Sequence[IsolationPolicy], active_brokers: Iterable[str]
+    namespace: str,
+    broker: str,
+    policies: Sequence[IsolationPolicy],
+    active_brokers: Iterable[str],
+    pulsar_version: str,
 ) -> str | None:
     """Why isolation policies exclude a namespace from a broker, or None.
 
@@ -305,20 +314,24 @@ def isolated_from(
     `min_limit` primary ones are active. A namespace without a policy may not go to a broker that is primary in any.
     Source: Pulsar `NamespaceIsolationPolicies`, `SimpleResourceAllocationPolicies`.
     """
-    host = broker_host(broker)
-    if host is None:
+    if broker_host(broker) is None:
         return f"{broker} is not a broker id of the form host:port"
+    release = release_number(listed_release(pulsar_version))
+
+    def among(expressions: Sequence[str], *brokers: str) -> int:
+        return _matches(matched_brokers(expressions, brokers, release))
+
     try:
         for policy in policies:
-            if _matches(policy.namespaces, namespace):
-                if _matches(policy.primary, host):
+            if _matches(matched(policy.namespaces, [namespace])):
+                if among(policy.primary, broker):
                     return None
-                primaries = sum(_matches(policy.primary, broker_host(active) or "") for active in active_brokers)
-                if _matches(policy.secondary, host) and needs_secondaries(primaries, policy.min_limit):
+                primaries = among(policy.primary, *active_brokers)
+                if among(policy.secondary, broker) and needs_secondaries(primaries, policy.min_limit):
                     return None
                 return f"isolation policy '{policy.name}' keeps {namespace} off {broker}"
         for policy in policies:
-            if _matches(policy.primary, host):
+            if among(policy.primary, broker):
                 return f"isolation policy '{policy.name}' reserves {broker} for other namespaces"
     except _Unreadable as error:
         return f"isolation policies can't be evaluated, so the allowed brokers are unknown: {error}"
@@ -381,8 +394,8 @@ class _Unreadable(ValueError):
     """A regular expression that can't be evaluated here the way Java would."""
 
 
-def _matches(expressions: Iterable[str], text: str) -> bool:
-    found = matched(expressions, [text])
+def _matches(found: Matched) -> int:
+    """How many were matched."""
     for expression, why in found.unusable.items():
         raise _Unreadable(f"expression '{expression}': {why}")
-    return bool(found.matches[0])
+    return int(found.matches.sum())

@@ -125,7 +125,7 @@ def _top_of_brokers(
     if not settings.load_balancer_shedding_bundles_with_policies_enabled:
         for row in np.flatnonzero(~of_service).tolist():  # brokers leave out the others before they look up policies
             require_namespace(names[row], settings)
-        shown &= ~under_policies(state, isolation_of(state))
+        shown &= ~under_policies(state, isolation_of(state, settings))
     recently = recently_unloaded(state, settings, now_ms)
     throughput = throughput_bytes_per_s(bundles.traffic)
 

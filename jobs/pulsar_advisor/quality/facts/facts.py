@@ -61,7 +61,7 @@ def facts(
         ),
         "capture": lambda: facts_of_capture(tables.few, manifest, table),
         "namespaces": lambda: facts_of_namespaces(table("namespaces"), judged("brokers"), settings),
-        "policies": lambda: facts_of_policies(tables, view),
+        "policies": lambda: facts_of_policies(tables, view, settings[0]),
         "problems": lambda: facts_of_problems(table("problems"), view, store_was_read=manifest.sources.zookeeper),
         "settings": lambda: facts_of_settings(table("settings"), judged("brokers"), manifest.load_managers),
         "topics": lambda: facts_of_topics(table("topics")),

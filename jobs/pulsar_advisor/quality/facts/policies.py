@@ -10,7 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.cluster.cluster_state import View
-from pulsar_advisor.model.cluster.isolation_policies import broker_host
+from pulsar_advisor.model.cluster.isolation_policies import matched_brokers
+from pulsar_advisor.model.configuration.defaults import listed_release
+from pulsar_advisor.model.configuration.releases import release_number
 from pulsar_advisor.model.java.expressions import matched
 from pulsar_advisor.tables.frames import Row, frame_of
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
@@ -28,7 +30,7 @@ class _Policy(TypedDict):
     usage_threshold_percent: int | None
 
 
-def facts_of_policies(tables: SnapshotFrames, view: View) -> DataFrame:
+def facts_of_policies(tables: SnapshotFrames, view: View, pulsar_version: str | None) -> DataFrame:
     """Facts: whether a policy's limits are usable, its invalid expressions, and what the others match.
 
     Brokers that are going down and namespaces that are being deleted match nothing.
@@ -36,11 +38,13 @@ def facts_of_policies(tables: SnapshotFrames, view: View) -> DataFrame:
     policies = tables.rows("policies").to_pylist()
     namespaces = _named(tables.rows("namespaces"), "namespace", ~pc.field("deleted")) if policies else []
     brokers = _named(tables.rows("brokers", view), "broker", pc.field("available")) if policies else []
-    hosts = [host for broker in brokers if (host := broker_host(broker)) is not None]
+    release = release_number(listed_release(str(pulsar_version)))
 
     def row(policy: _Policy) -> Row:
         of_namespaces = matched(policy["namespaces"], namespaces)
-        of_primaries, of_secondaries = (matched(policy[part], hosts) for part in ("primary", "secondary"))
+        of_primaries, of_secondaries = (
+            matched_brokers(expressions, brokers, release) for expressions in (policy["primary"], policy["secondary"])
+        )
         limit, threshold = policy["min_limit"], policy["usage_threshold_percent"]
         usable = limit is not None and limit >= 0 and threshold is not None and 0 <= threshold <= 100
         return {

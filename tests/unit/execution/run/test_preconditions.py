@@ -102,11 +102,22 @@ def policy(primary: str, secondary: str = "nobody", namespaces: str = "shop/.*",
     ],
 )
 def test_isolation_policies_say_where_a_namespace_may_go(policies: tuple[IsolationPolicy, ...], allowed: bool) -> None:
-    assert (isolated_from("shop/orders", B2, policies, ACTIVE) is None) == allowed
+    assert (isolated_from("shop/orders", B2, policies, ACTIVE, "4.0.8") is None) == allowed
+
+
+def test_from_5_0_1_on_policies_may_name_a_broker_by_its_whole_id() -> None:
+    here, elsewhere = (policy(r"10\.0\.0\.2:\d+", namespaces=one) for one in ("shop/.*", "bank/.*"))
+    assert isolated_from("shop/orders", B2, [here], ACTIVE, "5.0.1") is None
+    assert "keeps shop/orders off" in (isolated_from("shop/orders", B2, [here], ACTIVE, "4.0.8") or "")
+    assert "for other namespaces" in (isolated_from("shop/orders", B2, [elsewhere], ACTIVE, "5.0.1") or "")
+    assert isolated_from("shop/orders", B2, [elsewhere], ACTIVE, "4.0.8") is None
 
 
 def test_a_broker_id_without_a_port_fits_no_policy() -> None:
-    assert isolated_from("shop/orders", "pulsar-2", (), ACTIVE) == "pulsar-2 is not a broker id of the form host:port"
+    assert (
+        isolated_from("shop/orders", "pulsar-2", (), ACTIVE, "4.0.8")
+        == "pulsar-2 is not a broker id of the form host:port"
+    )
 
 
 @pytest.mark.parametrize(

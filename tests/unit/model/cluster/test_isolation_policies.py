@@ -7,6 +7,7 @@ import pytest
 from pulsar_advisor.model.cluster import isolation_policies
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.cluster.isolation_policies import NO_POLICY, broker_host, isolation_of, needs_secondaries
+from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.java.expressions import matched
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
@@ -23,30 +24,42 @@ def policy(name="p", namespaces=("t/.*",), primary=("east-.*",), secondary=(), m
     return IsolationPolicy(name, namespaces, primary, secondary, min_limit, usage_threshold=100)
 
 
+def rules_of(cluster, release="4.0.8"):
+    return isolation_of(cluster, resolve_settings(release).values)
+
+
 def test_the_first_policy_that_matches_the_whole_name_applies():
-    rules = isolation_of(
+    rules = rules_of(
         state(policy("a", ("t/n",)), policy("b", ("t/.*",)), namespaces=("t/n", "t/nn", "u/n")),
     )
     assert rules.policy_of_namespace.tolist() == [0, 1, NO_POLICY]
 
 
 def test_brokers_are_matched_by_their_whole_host_without_the_port():
-    rules = isolation_of(state(policy(primary=("east-1", "west-1:8080", "east"))))
+    rules = rules_of(state(policy(primary=("east-1", "west-1:8080", "east"))))
     assert rules.primary.tolist() == [[True, False, False]]
 
 
+def test_from_5_0_1_on_an_expression_with_a_port_is_matched_by_the_whole_id():
+    cluster = state(policy(primary=("west-1:8080", "east-1:80", "east-2.8080"), secondary=("east-2(:8080)?",)))
+    rules = rules_of(cluster, "5.0.1")
+    assert rules.primary.tolist() == [[False, False, True]]
+    assert rules.secondary.tolist() == [[False, True, False]]
+    assert rules.shared.tolist() == [True, True, False]
+
+
 def test_a_primary_broker_is_no_secondary():
-    rules = isolation_of(state(policy(primary=("east-1",), secondary=("east-.*",))))
+    rules = rules_of(state(policy(primary=("east-1",), secondary=("east-.*",))))
     assert rules.secondary.tolist() == [[False, True, False]]
 
 
 def test_a_broker_is_shared_while_no_policy_has_it_as_primary():
-    rules = isolation_of(state(policy(primary=("east-1",), secondary=("west-1",)), policy("q", ("u/.*",), ("east-2",))))
+    rules = rules_of(state(policy(primary=("east-1",), secondary=("west-1",)), policy("q", ("u/.*",), ("east-2",))))
     assert rules.shared.tolist() == [False, False, True]
 
 
 def test_an_id_without_a_port_has_no_host_and_no_policy_matches_it():
-    rules = isolation_of(state(policy(primary=(".*",)), brokers=("east-1", "east-2:8080")))
+    rules = rules_of(state(policy(primary=(".*",)), brokers=("east-1", "east-2:8080")))
     assert rules.has_host.tolist() == [False, True]
     assert rules.primary.tolist() == [[False, True]]
 
@@ -60,12 +73,12 @@ def test_policies_are_matched_once_for_the_states_of_a_cluster(monkeypatch):
     lists = []
     monkeypatch.setattr(isolation_policies, "matched", lambda *given: lists.append(given) or matched(*given))
     now = state(policy("matched once"))
-    assert isolation_of(now) is isolation_of(replace(now, leader=1))
+    assert rules_of(now) is rules_of(replace(now, leader=1))
     assert len(lists) == 3
 
 
 def test_an_expression_that_does_not_compile_matches_nothing():
-    rules = isolation_of(state(policy(primary=("*", "east-2"))))
+    rules = rules_of(state(policy(primary=("*", "east-2"))))
     assert rules.primary.tolist() == [[False, True, False]]
 
 
