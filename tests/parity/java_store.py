@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from parity.java_classes import SOURCES, START_FAST, java_command, java_environment
 
-RELEASE = "5.0.0-M1"
+RELEASE = "5.0.1"
 ANSWER_LIMIT_S = 120
 
 

@@ -1,4 +1,4 @@
-"""Pulsar's own Java store (5.0.0-M1) judges our double of Oxia: it reads the same records from it as we do."""
+"""Pulsar's own Java store (5.0.1) judges our double of Oxia: it reads the same records from it as we do."""
 
 from __future__ import annotations
 

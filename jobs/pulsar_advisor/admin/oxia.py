@@ -1,6 +1,6 @@
 """Oxia as a metadata store: its address, and a session with it.
 
-Source: Pulsar `OxiaMetadataStoreProvider`, Oxia's Java client 0.8.0 (`TokenAuthentication`), both of 5.0.0-M1.
+Source: Pulsar `OxiaMetadataStoreProvider`, Oxia's Java client 0.9.5 (`TokenAuthentication`), both of 5.0.1.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Its Python client is not used: it has neither TLS nor tokens nor time limits, and 0.2.1 looks for a key where XXH64 puts
 it, though the protocol (and the Java client) say XXH3.
-Source: `io.streamnative.oxia.proto.OxiaClient`; Pulsar `OxiaMetadataStore`, Oxia's Java client 0.8.0 (of 5.0.0-M1).
+Source: `io.streamnative.oxia.proto.OxiaClient`; Pulsar `OxiaMetadataStore`, Oxia's Java client 0.9.5 (of 5.0.1).
 """
 
 from __future__ import annotations
