@@ -207,15 +207,20 @@ def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
     settings = ask("settings", client.runtime_configuration)
     if settings is not None:
         found.checks_permissions = settings.get("authorizationEnabled") == "true"
-    found.cluster_name = (settings or {}).get("clusterName", "") or _first_cluster(transport)
-    found.brokers = ask("brokers", client.active_brokers, found.cluster_name) or ()
+    named = (settings or {}).get("clusterName", "")
+    found.cluster_name = named or _attempt({}, "", lambda: _first_cluster(transport)) or ""
+
+    def cluster_name() -> str:
+        return found.cluster_name or _first_cluster(transport)
+
+    found.brokers = ask("brokers", lambda: client.active_brokers(cluster_name())) or ()
     found.leader = ask("leader", client.leader)
     newest = max(release_number(release) for release in found.admin_urls.values() if isinstance(release, str))
     if newest >= MIGRATES_SINCE:
         found.migration = ask("metadata_store", client.migration)
     found.dynamic = storable(ask("settings", client.dynamic_configuration) or {})
-    ask("isolation_policies", lambda: decode(client.isolation_policies(found.cluster_name), ISOLATION_POLICIES))
-    ask("failure_domains", client.failure_domains, found.cluster_name)
+    ask("isolation_policies", lambda: decode(client.isolation_policies(cluster_name()), ISOLATION_POLICIES))
+    ask("failure_domains", lambda: client.failure_domains(cluster_name()))
     namespaces: tuple[str, ...] = ()
     for tenant in (ask("tenants", client.tenants) or ())[:TENANTS_TRIED]:
         namespaces = ask("namespaces", client.namespaces, tenant) or ()
@@ -232,10 +237,10 @@ def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
 
 
 def _first_cluster(transport: AdminTransport) -> str:
-    """The cluster's name, which any role may read; the first one if several clusters replicate to each other."""
-    found = _attempt({}, "", lambda: transport.require(transport.get("/admin/v2/clusters"), 200))
-    names = [] if found is None else _attempt({}, "", lambda: decode(Document(found.url, found.body), _NAMES))
-    return next(iter(names or ()), "")
+    """The cluster's name, which before 5.0.1 any role may read; the first one if several replicate to each other."""
+    answer = transport.require(transport.get("/admin/v2/clusters"), 200)
+    names: list[str] = decode(Document(answer.url, answer.body), _NAMES)
+    return next(iter(names), "")
 
 
 def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> BrokerAnswers:

@@ -120,6 +120,16 @@ def test_a_role_without_rights_still_tells_which_surfaces_it_lacks(cluster: Fake
     assert found.cluster_name == "fake"
 
 
+def test_a_role_that_may_not_read_the_clusters_name_lacks_what_is_asked_by_it(cluster: FakeCluster) -> None:
+    for broker in (cluster.first, cluster.second):
+        for path in ("/brokers/configuration/runtime", "/brokers/configuration/values", "/clusters"):
+            broker.answers(path, {"reason": "Unauthorized"}, status=401)
+    found = examine(cluster.options())
+    by_name = dict.fromkeys(("settings", "brokers", "isolation_policies", "failure_domains"), 401)
+    assert {surface: lack.status for surface, lack in found.lacks.items()} == by_name
+    assert not [path for _, path in cluster.first.requests if "//" in path or path.endswith("/")]
+
+
 def test_an_answer_that_can_not_be_read_is_a_lack_of_its_surface_alone(cluster: FakeCluster) -> None:
     for broker in (cluster.first, cluster.second):
         broker.answers("/brokers/leaderBroker", LOGIN_PAGE)
