@@ -64,20 +64,23 @@ def upgrade_preview(
 ) -> UpgradePreview:
     """The preview for the fit part of a snapshot; `earlier`: those before it, oldest first."""
 
-    def balancer(release: str, settings: ResolvedSettings, restarts: bool = True) -> Balancer:
-        seen, *before = (_under(release, moment, upgrade, settings) for moment in (state, *earlier))
-        situation = Situation.of_fit(seen, settings, before)
+    def situation_under(release: str, settings: ResolvedSettings) -> Situation:
+        seen, *past = (_under(release, moment, upgrade, settings) for moment in (state, *earlier))
+        return Situation.of_fit(seen, settings, past)
+
+    def balancer(release: str, situation: Situation, restarts: bool = True) -> Balancer:
         return Balancer(
             release=release,
             shedder=situation.configured.shedder,
             placement=situation.configured.placement,
-            scores=tuple(_scores(situation, request, restarted=False)),
-            after_restart=tuple(_scores(situation, request, restarted=True)) if restarts else (),
-            switched_off_by=shedding_switched_off_by(settings.values),
+            scores=tuple(_scores(situation, request)),
+            after_restart=tuple(_scores(situation, request, restarted_under=today)) if restarts else (),
+            switched_off_by=shedding_switched_off_by(situation.settings.values),
         )
 
     seeds = request.seeds_for(len(state.bundles))
     before = str(state.pulsar_version)  # without one, no settings could be resolved
+    today = situation_under(before, upgrade.before)
     return UpgradePreview(
         cluster=state.cluster,
         snapshot=state.snapshot,
@@ -91,9 +94,9 @@ def upgrade_preview(
         settings=upgrade.settings,
         configuration_known=configuration_known,
         pins=upgrade.pins,
-        before=balancer(before, upgrade.before),
-        after=balancer(request.to, upgrade.after),
-        pinned=balancer(request.to, upgrade.pinned, restarts=False) if upgrade.pins else None,
+        before=balancer(before, today),
+        after=balancer(request.to, situation_under(request.to, upgrade.after)),
+        pinned=balancer(request.to, situation_under(request.to, upgrade.pinned), False) if upgrade.pins else None,
         findings=tuple(findings),
         notes=(
             *_mixed_releases(state),
@@ -149,13 +152,19 @@ def _under(release: str, state: ClusterState, upgrade: SettingsUpgrade, settings
 
 
 def _scores(
-    situation: Situation, request: UpgradeRequest, *, restarted: bool
+    situation: Situation, request: UpgradeRequest, *, restarted_under: Situation | None = None
 ) -> Iterator[SimulatedScore | NotSimulated]:
-    """How a cluster with its own balancer ends, by seed: from the snapshot on, or once its brokers were restarted."""
+    """How a cluster with its own balancer ends, by seed: from the snapshot on, or once its brokers were restarted.
+
+    Then, its leader was of `restarted_under` until it was restarted itself, the last of all.
+    """
     shedder, placement = own = situation.configured
     for seed in request.seeds_for(len(situation.fit.bundles)):
         try:
-            after = rolling_restart(placement, situation, seed=seed) if restarted else None
+            after = None
+            if restarted_under is not None:
+                before = restarted_under.configured.placement, restarted_under
+                after = rolling_restart(placement, situation, seed=seed, before=before)
             found = simulate(*own, situation, cycles=request.cycles, seed=seed, after=after, both_ends=True)
         except AdvisorError as error:
             yield NotSimulated(shedder=shedder, placement=placement, what_if="", seed=seed, error=str(error))

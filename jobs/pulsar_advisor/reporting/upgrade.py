@@ -138,7 +138,8 @@ def _sentences(preview: UpgradePreview) -> Iterator[str]:
     if all(shapes):
         yield (
             f"After a rolling restart (nothing drained, the leader last), the busiest and idlest broker are at "
-            f"{shapes[0]} with the placement of {before.release}, at {shapes[1]} with that of {preview.to}."
+            f"{shapes[0]} if they stay at {before.release}, at {shapes[1]} if it is the upgrade to {preview.to}: until "
+            f"its own restart, the leader places as {before.release} does."
         )
     if pinned is not None and not all(isinstance(score, SimulatedScore) for score in (*pinned.scores, *before.scores)):
         yield f"Whether {preview.to} does the same with the lines below is unknown: it could not be simulated."

@@ -28,58 +28,63 @@ from pulsar_advisor.simulation.simulate import CarriedOut
 from pulsar_advisor.splitting.division import divided
 
 
-def rolling_restart(placement: str, situation: Situation, *, seed: int = 0) -> CarriedOut:
-    """Where each bundle is once every active broker was restarted, in the order of their ids, the leader last."""
+def rolling_restart(
+    placement: str, situation: Situation, *, seed: int = 0, before: tuple[str, Situation] | None = None
+) -> CarriedOut:
+    """Where each bundle is once every active broker was restarted, in the order of their ids, the leader last.
+
+    In an upgrade, the leader places as `before` until it is restarted itself.
+    """
     state, settings = situation.fit, situation.settings.values
     turns = sorted(np.flatnonzero(state.brokers.available).tolist(), key=lambda row: (row == state.leader, row))
     intervals = Intervals.of(settings)
     now = Moment.of(state, situation.base.likely, settings, intervals, seed)
-    facts = placement_facts(state, settings)
-    memories = _Memories(placements.load(placement).Memory(), round_robin_broker_selector.Memory())
+    leader = _Leader.of(*before or (placement, situation))
     stays_away = np.array([is_never_shed(name, settings) for name in state.namespaces.names], dtype=np.bool_)
     for turn, broker in enumerate(turns):
+        if before is not None and broker == turns[-1]:
+            leader = _Leader.of(placement, situation)
         homeless = np.flatnonzero((now.steady.owner == broker) & ~stays_away[state.bundles.namespace])
-        unloads, memories = _assigned(
-            placement, now.seen, facts, memories, broker, homeless.tolist(), f"{seed}/restart {turn}"
-        )
+        unloads, leader = _assigned(leader, now.seen, broker, homeless.tolist(), f"{seed}/restart {turn}")
         now = now.moved(unloads).advanced(settings, intervals)
     owner = now.steady.owner
     moved = np.flatnonzero(owner != state.bundles.owner)
     return CarriedOut(divided(state, ()), dict(zip(moved.tolist(), owner[moved].tolist(), strict=True)))
 
 
-class _Memories(NamedTuple):
-    """What places bundles remembers from one broker's restart to the next."""
+class _Leader(NamedTuple):
+    """What places bundles, and remembers from one broker's restart to the next."""
 
-    placement: Any
+    placement: str
+    facts: PlacementFacts
+    memory: Any
     turns: round_robin_broker_selector.Memory
     """Of namespaces excluded from shedding."""
 
+    @classmethod
+    def of(cls, placement: str, situation: Situation) -> _Leader:
+        facts = placement_facts(situation.fit, situation.settings.values)
+        return cls(placement, facts, placements.load(placement).Memory(), round_robin_broker_selector.Memory())
+
 
 def _assigned(
-    placement: str,
-    seen: ClusterState,
-    facts: PlacementFacts,
-    memories: _Memories,
-    broker: int,
-    bundles: Sequence[int],
-    seed: str,
-) -> tuple[Unloads, _Memories]:
+    leader: _Leader, seen: ClusterState, broker: int, bundles: Sequence[int], seed: str
+) -> tuple[Unloads, _Leader]:
     """Where the bundles of a broker that stops are assigned, one after another, and what the placement remembers."""
     available = seen.brokers.available.copy()
     available[broker] = False
     # Until a bundle is assigned, the broker that is down counts as its owner: harmless, since it is no candidate.
     state = replace(seen, brokers=replace(seen.brokers, available=available))
-    facts = facts.after_moves(state)
-    strategy = placements.load(placement)
+    facts = leader.facts.after_moves(state)
+    strategy = placements.load(leader.placement)
     selection = BrokerSelection(
         candidates=CandidateSets.of(facts),
-        name=placement,
+        name=leader.placement,
         strategy=strategy,
         view=observed(strategy.observe, facts),
-        memory=memories.placement,
+        memory=leader.memory,
         seed=seed,
-        turns=memories.turns,
+        turns=leader.turns,
     )
     found = {}
     for bundle in bundles:
@@ -87,4 +92,5 @@ def _assigned(
         if destination != NO_ROW:
             found[bundle] = destination
     rows: Indices = np.array(list(found), dtype=np.int32)
-    return Unloads(rows, np.array(list(found.values()), dtype=np.int32)), _Memories(selection.memory, selection.turns)
+    leader = leader._replace(memory=selection.memory, turns=selection.turns)
+    return Unloads(rows, np.array(list(found.values()), dtype=np.int32)), leader

@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.simulation.rolling_restart import rolling_restart
+from pulsar_advisor.simulation.simulate import CarriedOut
 from unit.simulation.clusters import cluster, situation
 
 THREE = replace(cluster({"a": [5.0] * 6, "b": [5.0] * 6, "c": [5.0] * 6}), leader=2)
@@ -20,7 +21,10 @@ def owners_after(
     state: ClusterState, placement: str, release: str = "4.0.8", seed: int = 0, **what_if: str
 ) -> list[int]:
     """How many bundles each broker has after the restart."""
-    restarted = rolling_restart(placement, situation(state, release, **what_if), seed=seed)
+    return owned(state, rolling_restart(placement, situation(state, release, **what_if), seed=seed))
+
+
+def owned(state: ClusterState, restarted: CarriedOut) -> list[int]:
     owner = state.bundles.owner.copy()
     owner[list(restarted.moves)] = list(restarted.moves.values())
     return np.bincount(owner, minlength=len(state.brokers)).tolist()
@@ -45,6 +49,15 @@ def test_a_draw_at_random_leaves_an_uneven_shape_that_its_seed_decides() -> None
     assert len(shapes) > 1
     assert {shape[2] for shape in shapes} == {0}
     assert owners_after(THREE, "AvgShedder", "5.0.1", 3) == owners_after(THREE, "AvgShedder", "5.0.1", 3)
+
+
+def test_in_an_upgrade_the_leader_places_as_before_until_it_is_restarted() -> None:
+    before = "LeastLongTermMessageRate", situation(THREE, **{EVENLY: "false"})
+    after = situation(THREE, "5.0.1")
+    shapes = {tuple(owned(THREE, rolling_restart("AvgShedder", after, seed=seed, before=before))) for seed in range(8)}
+    # Before it stops, they have 9, 0 and 9.
+    assert len(shapes) > 1
+    assert min(shape[0] for shape in shapes) >= 9
 
 
 def test_a_namespace_excluded_from_shedding_takes_its_turns_from_one_restart_to_the_next() -> None:
