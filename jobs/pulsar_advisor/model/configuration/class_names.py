@@ -23,6 +23,10 @@ def simple_name(class_name: str) -> str:
 PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
 """Of all load managers and strategies."""
 
+LOAD_MANAGER_CLASSES: Final[Mapping[LoadManagerKind, str]] = {
+    kind: f"{PACKAGE}{'extensions' if kind == 'extensible' else 'impl'}.{name}" for kind, name in LOAD_MANAGERS.items()
+}
+
 _KIND_OF_REPORT: Final[Mapping[str, LoadManagerKind]] = {"LocalBrokerData": "modular", "LoadReport": "simple"}
 _KIND_OF_CLASS: Final[Mapping[str, LoadManagerKind]] = {
     ".extensions.ExtensibleLoadManager": "extensible",
@@ -104,10 +108,26 @@ def why_modular_does_not_start(
         why = f"{simple_name(placement_class)} places only if {pairing_key(behaviour)} names {names}"
     else:
         return None
-    fails = behaviour >= _FAILS_SINCE
-    return f"{why}: " + (
-        "no broker starts with it" if fails else "a broker that starts with it runs the Simple load manager"
+    return f"{why}: {_consequence(behaviour)}"
+
+
+def why_manager_does_not_start(class_name: str, behaviour: tuple[int, int, int]) -> str | None:
+    """Why no broker runs the load manager of this class, and what becomes of it; None if it may exist.
+
+    Source: that of `load_manager_kind`; `LoadManager.create` (4.2.4).
+    """
+    named = next(
+        (one for one in LOAD_MANAGER_CLASSES.values() if simple_name(one) == simple_name(class_name)), class_name
     )
+    if class_name == named or not (class_name.startswith(PACKAGE) or class_name == simple_name(class_name)):
+        return None
+    return f"{class_name} is no class of Pulsar's, {named} is: {_consequence(behaviour)}"
+
+
+def _consequence(behaviour: tuple[int, int, int]) -> str:
+    if behaviour >= _FAILS_SINCE:
+        return "no broker starts with it"
+    return "a broker that starts with it runs the Simple load manager"
 
 
 def _is_of_extensible(strategy_class: str) -> bool:

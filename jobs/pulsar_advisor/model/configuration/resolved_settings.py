@@ -17,6 +17,7 @@ from pulsar_advisor.model.configuration.class_names import (
     pairing_key,
     placement_in_force,
     simple_name,
+    why_manager_does_not_start,
     why_modular_does_not_start,
 )
 from pulsar_advisor.model.configuration.defaults import (
@@ -148,7 +149,9 @@ def why_not_modular(values: LoadBalancerSettings) -> str | None:
 
 
 def _not_as_configured(values: LoadBalancerSettings) -> list[str]:
-    """A sentence if the Modular manager or its placement strategy is configured, but not in force."""
+    """A sentence if the load manager, or the Modular one's placement strategy, is configured but not in force."""
+    if why := why_manager_does_not_start(values.load_manager_class_name, values.behaviour):
+        return [f"{why}."]
     if why := why_not_modular(values):
         return [f"{why[0].upper()}{why[1:]}."]
     shedder, placement = values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS, PACKAGE
+from pulsar_advisor.model.configuration.class_names import LOAD_MANAGER_CLASSES, PACKAGE
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 from pulsar_advisor.model.strategy.entry import Strategy
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -27,10 +27,7 @@ def facts_of_settings(
     """
 
     known = {
-        "loadManagerClassName": tuple(
-            f"{PACKAGE}{'extensions' if kind == 'extensible' else 'impl'}.{name}"
-            for kind, name in LOAD_MANAGERS.items()
-        ),
+        "loadManagerClassName": tuple(LOAD_MANAGER_CLASSES.values()),
         "loadBalancerLoadSheddingStrategy": _classes(SHEDDERS, "extensions.scheduler"),
         "loadBalancerLoadPlacementStrategy": _classes(PLACEMENTS, "extensions.strategy"),
         "defaultNamespaceBundleSplitAlgorithm": tuple(strategy.name for strategy in SPLIT_ALGORITHMS),
@@ -46,7 +43,7 @@ def facts_of_settings(
         "count(*) over (partition by origin, broker, key) as occurrences",
         f"case {one_of} end as class_is_known",
         "if(key = 'loadManagerClassName' and running_manager is not null, value = running_manager "
-        f"and (not is_simple or value like '%.{LOAD_MANAGERS['simple']}'), null) as is_the_running_manager",
+        f"and (not is_simple or value = '{LOAD_MANAGER_CLASSES['simple']}'), null) as is_the_running_manager",
         "if(key = 'topicBundleAssignmentStrategy', nullif(value, ''), null) as topic_assigner",
     )
 

@@ -262,6 +262,27 @@ def test_minus_one_is_no_limit_where_pulsar_says_so(key: str) -> None:
         assert settings.notes == ()
 
 
+@pytest.mark.parametrize(
+    ("version", "consequence"),
+    [("3.0.7", "a broker that starts with it runs the Simple load manager"), ("4.2.4", "no broker starts with it")],
+)
+@pytest.mark.parametrize("package", ["org.apache.pulsar.broker.loadbalance.impl.", ""])
+def test_a_load_manager_named_in_another_package_than_its_own_is_noted(
+    package: str, version: str, consequence: str
+) -> None:
+    # The first as in Pulsar's documentation of 3.1 (develop-load-manager).
+    name = f"{package}ExtensibleLoadManagerImpl"
+    assert resolve_settings(version, runtime={"loadManagerClassName": name}).notes[-1:] == (
+        f"{name} is no class of Pulsar's, "
+        f"org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl is: {consequence}.",
+    )
+
+
+@pytest.mark.parametrize("name", ["org.apache.pulsar.broker.loadbalance.NoopLoadManager", "com.acme.OurLoadManager"])
+def test_a_load_manager_that_may_exist_is_not_noted(name: str) -> None:
+    assert resolve_settings("4.0.8", runtime={"loadManagerClassName": name}).notes == ()
+
+
 def test_a_period_with_which_no_broker_starts_means_the_capture_is_broken() -> None:
     with pytest.raises(DataNotFit, match="statsUpdateFrequencyInSecs=0: no broker starts with it"):
         resolve_settings("4.0.8", runtime={"statsUpdateFrequencyInSecs": "0"})
