@@ -59,7 +59,7 @@ class BundleSplitOption:
     positions: tuple[int, ...] = ()
     """Where the caller wants the bundle cut; read only by `specified_positions_divide`."""
     quotas: Quotas | None = None
-    """None if the broker doesn't pass them: it does so only if `flow_or_qps_equally_divide` is its default."""
+    """None if the broker doesn't pass them: before 5.0.1, unless `flow_or_qps_equally_divide` is its default."""
 
     def known_topics(self) -> BundleTopics:
         """The topics; raises `DataNotFit` if the listing is incomplete."""
