@@ -8,7 +8,7 @@ import org.apache.pulsar.client.api.v5.PulsarClient;
 import org.apache.pulsar.client.api.v5.StreamConsumer;
 import org.apache.pulsar.client.api.v5.config.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.v5.schema.Schema;
-import org.apache.pulsar.common.util.Murmur3_32Hash;
+import org.apache.pulsar.common.scalable.ScalableTopicHashing;
 
 /**
  * A steady load on ranges of scalable topics' key hashes, consumed once, until its standard input ends.
@@ -55,12 +55,13 @@ public final class ScalableLoad {
         return Integer.parseInt(text, 16);
     }
 
-    /** Keys whose hash, as the client routes by it (SegmentRouter, 5.0.0-M1), is in the range. */
+    /** Keys whose hash, as the client routes by it (SegmentRouter, 5.0.1), is in the range. */
     private static List<String> keys(int start, int end) {
         List<String> found = new ArrayList<>();
         for (int number = 0; found.size() < KEYS; number++) {
             String key = "key-" + number;
-            int hash = Murmur3_32Hash.getInstance().makeHash(key.getBytes(StandardCharsets.UTF_8)) & 0xffff;
+            int murmur = ScalableTopicHashing.murmur(key.getBytes(StandardCharsets.UTF_8));
+            int hash = ScalableTopicHashing.segmentHash(murmur);
             if (start <= hash && hash <= end) {
                 found.add(key);
             }

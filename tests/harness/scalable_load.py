@@ -12,13 +12,13 @@ from typing import Final
 
 from harness import children
 from harness.admin_api import AdminApi
-from harness.artifacts import class_path
+from harness.artifacts import class_path, java_tool
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.errors import LoadDidNotStart
 
-SCALABLE_RELEASE: Final = "5.0.0-M1"
-CLIENT: Final = "pulsar-client-v5"
+SCALABLE_RELEASE: Final = "5.0.1"
+"""Its broker brings the v5 client along."""
 PROGRAM: Final = Path(__file__).with_name("ScalableLoad.java")
 READY: Final = "ready"
 READY_LIMIT_S: Final = 240
@@ -87,8 +87,9 @@ def running_streams(cluster: LiveCluster, streams: Sequence[Stream]) -> Iterator
         LoadDidNotStart: the program ended, or didn't send in time.
     """
     arguments = [argument for stream in streams for argument in stream.arguments]
-    java = ["java", "-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
-    command = [*java, "-cp", class_path(SCALABLE_RELEASE, CLIENT), str(PROGRAM), cluster.service_url, *arguments]
+    java = str(java_tool("java", SCALABLE_RELEASE))
+    options = ["-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
+    command = [java, *options, "-cp", class_path(SCALABLE_RELEASE), str(PROGRAM), cluster.service_url, *arguments]
     log = cluster.directory / LOG
     with log.open("ab") as errors:
         process = subprocess.Popen(

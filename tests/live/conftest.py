@@ -68,7 +68,7 @@ def secured_cluster(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
 
 @pytest.fixture(scope="module")
 def pulsar_5_cluster(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
-    """Three brokers of the only release of Pulsar 5 that can be run here."""
+    """Three brokers of the release whose client loads scalable topics."""
     with ExitStack() as running:
         yield _start(ClusterOptions(release=SCALABLE_RELEASE), running, request.session)
 

@@ -72,7 +72,8 @@ def checked_state(cluster: LiveCluster, shell: Shell, release: str, manager: Loa
         ("4.2.4", "modular"),
         ("3.0.7", "modular"),
         ("2.11.0", "modular"),
-        ("5.0.0-M1", "modular"),
+        ("5.0.1", "extensible"),
+        ("5.0.1", "modular"),
     ],
 )
 def test_the_line_from_capture_to_report(

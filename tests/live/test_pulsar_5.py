@@ -33,7 +33,7 @@ from harness.scalable_load import LAST_HASH, Stream, create, running_streams
 from harness.sensor import Machine
 from harness.shell import QUICK, Answer, Shell, plain_connection
 from harness.skew import wait_for_skew, wait_until_settled
-from live.goals import executable, full_name, judge
+from live.goals import MISSES_ALLOWED, judge
 from live.starting import with_cpu_skew
 from pulsar_advisor.storage.archive import export_snapshot
 from pulsar_advisor.storage.root import Root
@@ -45,6 +45,8 @@ IDLE_BUNDLE = "retail/idle/0x00000000_0xffffffff"
 DATA_NOT_FIT, REFUSED, DEVIATES, GOAL_NOT_REACHED = 3, 4, 5, 6
 MIGRATION = "/pulsar/migration-coordinator/migration"
 ARRIVES_WITHIN_S = 60
+DRAINS = 3
+"""A destination is a wish under the Modular manager: a drain that misses one is planned anew."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,15 @@ class Ground:
                 if other != broker and namespace.startswith("retail/") and bundles:
                     return f"{namespace}/{next(iter(bundles))}", other
         raise AssertionError("no such bundle")
+
+
+def confirmed(applied: Answer) -> tuple[set[str], bool]:
+    """The bundles that a run brought to their destinations, and whether those are all that it should."""
+    states = {step["bundle"]: step["state"] for step in applied.document["steps"]}
+    assert set(states.values()) <= {"confirmed", "failed"}, applied.out
+    arrived = {bundle for bundle, state in states.items() if state == "confirmed"}
+    assert len(states) - len(arrived) <= MISSES_ALLOWED, applied.out
+    return arrived, len(arrived) == len(states)
 
 
 @pytest.fixture(scope="module")
@@ -132,17 +143,21 @@ def test_a_drain_with_an_idle_segment_is_confirmed_and_sees_what_came_meanwhile(
     ground.load.enter_context(running_load(ground.cluster, "gentle"))
     wait_until_settled(ground.cluster.admin, dict.fromkeys(ground.cluster.admin.urls, Machine()))
     drained = ground.cluster.admin.owners(CLUSTER_NAME)[IDLE_BUNDLE]
-    judge(ground.shell)
-    digest = ground.approved("drain", drained)
-    (plan,) = [plan for plan in ground.shell.plans() if plan["digest"] == digest]
-    assert IDLE_BUNDLE in {full_name(step) for step in executable(plan, "unload")}
-
-    came, home = ground.used_elsewhere(drained)
-    ground.bring(came, drained)
-    applied = ground.apply(digest)
-    print(f"\n{applied.document['sentence']}")
-    assert {step["state"] for step in applied.document["steps"]} == {"confirmed"}, applied.out
-    assert (applied.code, applied.document["goal_outcome"]) == (GOAL_NOT_REACHED, "in part")
+    moved: set[str] = set()
+    for _ in range(DRAINS):
+        judge(ground.shell)
+        digest = ground.approved("drain", drained)
+        came, home = ground.used_elsewhere(drained)
+        ground.bring(came, drained)
+        applied = ground.apply(digest)
+        print(f"\n{applied.document['sentence']}")
+        arrived, is_whole = confirmed(applied)
+        moved |= arrived
+        if is_whole:
+            break
+        assert applied.code == DEVIATES, applied.out
+    assert IDLE_BUNDLE in moved
+    assert (applied.code, applied.document["goal_outcome"]) == (GOAL_NOT_REACHED, "in part"), applied.out
     assert came in applied.document["sentence"]
 
     ground.bring(came, home)
@@ -154,9 +169,9 @@ def test_a_drain_with_an_idle_segment_is_confirmed_and_sees_what_came_meanwhile(
     assert verified.code in (0, DEVIATES), verified.err
     back = ground.approved("undo", digest, *ground.shell.connection)
     undone = ground.apply(back)
-    assert undone.code == 0, undone.out + undone.err
     print(undone.document["sentence"])
-    assert {step["state"] for step in undone.document["steps"]} == {"confirmed"}, undone.out
+    _, is_whole = confirmed(undone)
+    assert undone.code == (0 if is_whole else DEVIATES), undone.out + undone.err
 
 
 def test_while_the_metadata_store_is_migrated_a_capture_says_so_and_nothing_is_applied(ground: Ground) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from harness.record_scalable import AFTER, BEFORE, CLUSTER_OF_RECORDING, COLD, HOT, RECORDED
+from harness.record_scalable import CLUSTER_OF_RECORDING, COLD, HOT, RECORDED
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 
+BEFORE, AFTER = "scalable-5.0.0-M1-before.tar", "scalable-5.0.0-M1-after.tar"
 Seen = tuple[ClusterState, LoadBalancerSettings]
 
 
