@@ -1,7 +1,7 @@
 """Reads the admin API: one typed method per surface, and no way to send anything but GET.
 
 Left out on purpose: topic statistics and lookups (they assign unowned bundles) and `brokers/health` (it writes).
-Source of paths and responses: Pulsar `org.apache.pulsar.broker.admin.v2` (2.10 to 4.2).
+Source of paths and responses: Pulsar `org.apache.pulsar.broker.admin.v2` (2.10 to 5.0.1).
 """
 
 from __future__ import annotations

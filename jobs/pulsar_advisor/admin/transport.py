@@ -1,6 +1,6 @@
 """HTTP to the admin API of one cluster: credentials, fail-over, redirects by hand, and one-line errors.
 
-Source for redirects and status codes: Pulsar `PulsarWebResource` and the Jetty authentication filter (2.10 to 4.2).
+Source for redirects and status codes: Pulsar `PulsarWebResource` and the Jetty authentication filter (2.10 to 5.0.1).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the executor needs from a cluster: its reads, three writes and a topic lookup.
 
-Sources: the admin endpoints `PUT …/unload`, `PUT …/split` and `GET /lookup/v2/topic/…` of Pulsar 2.10 to 4.2.
+Sources: the admin endpoints `PUT …/unload`, `PUT …/split` and `GET /lookup/v2/topic/…` of Pulsar 2.10 to 5.0.1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`ClusterPort` over the admin REST API: the only module in the package that sends anything but GET.
 
-Source of paths and answers: Pulsar `org.apache.pulsar.broker.admin.v2` and `broker.lookup.v2` (2.10 to 4.2).
+Source of paths and answers: Pulsar `org.apache.pulsar.broker.admin.v2` and `broker.lookup.v2` (2.10 to 5.0.1).
 """
 
 from __future__ import annotations

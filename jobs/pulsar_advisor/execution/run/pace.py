@@ -4,7 +4,7 @@ A run goes in waves: the steps of a wave are sent one right after another and wa
 when all of them have ended. The first wave is the canary, the step that disturbs the fewest topics; waves then grow.
 
 What Pulsar permits: under Modular the leader remembers one destination for each text of a range, whatever the namespace
-(`ModularLoadManagerImpl.bundleBrokerAffinityMap`, up to 4.2), so bundles of one range are never in flight together.
+(`ModularLoadManagerImpl.bundleBrokerAffinityMap`, up to 5.0.1), so bundles of one range are never in flight together.
 Extensible hands each bundle over on its own. An unload without a destination may end anywhere, so it goes alone: that
 covers the Simple manager, which honours no destination. A split changes the boundaries that every step of its namespace
 is checked against, so no other step of that namespace is in flight with it.
