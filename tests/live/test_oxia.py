@@ -124,7 +124,7 @@ def test_tls_a_clients_certificate_and_a_token_are_wanted(tmp_path: Path) -> Non
                 pass
 
 
-@pytest.fixture(scope="module", params=[("modular", "4.0.8"), ("extensible", "5.0.0-M1")], ids="-".join)
+@pytest.fixture(scope="module", params=[("modular", "4.0.8"), ("extensible", "5.0.1")], ids="-".join)
 def brokers(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
     """Three brokers with their metadata in Oxia, and clients in each bundle of a namespace."""
     manager, release = request.param
@@ -186,7 +186,7 @@ def test_a_broker_is_drained(brokers: LiveCluster, tmp_path: Path) -> None:
 def test_brokers_that_migrated_to_oxia_are_read_there_and_no_longer_in_zookeeper(
     start_cluster: StartCluster, tmp_path: Path
 ) -> None:
-    cluster = start_cluster(ClusterOptions(release="5.0.0-M1", brokers=2, cpu_sensor=False))
+    cluster = start_cluster(ClusterOptions(release="5.0.1", brokers=2, cpu_sensor=False))
     divide(cluster, "goals/before", 2)
     with unavailable_skips(), running(LiveOxia(tmp_path / "oxia")) as oxia:
         cluster.admin.write("POST", "/metadata/migration/start", params={"target": oxia.url})
