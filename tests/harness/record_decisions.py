@@ -32,7 +32,7 @@ DECISIONS: Final = 5
 HISTORY: Final = 3
 CYCLES_OF_A_LOAD: Final = 4
 """The load changes at this interval."""
-DECISIONS_ON_5: Final = 3
+DECISIONS_ON_5: Final = 2
 MOST_CYCLES: Final = 24
 RESTLESS_DECISIONS: Final = 10
 CROWDED_CYCLES: Final = 3
@@ -169,7 +169,6 @@ SCENARIOS: Final = {
         *CROWDED,
         _on_5(replace(_DEFAULT_OF_5, settings={**_SMALL_UNLOADS, **_IMPATIENT})),
         _on_5(_THRESHOLD),
-        _on_5(_UNIFORM),
         _on_5(_transfer("5.0.1")),
     )
 }

@@ -71,7 +71,6 @@ def test_every_scenario_is_named_after_shedder_release_and_manager() -> None:
         "AvgShedder-5.0.1-modular-crowded",
         "AvgShedder-5.0.1-modular",
         "ThresholdShedder-5.0.1-modular",
-        "UniformLoadShedder-5.0.1-modular",
         "TransferShedder-5.0.1-extensible",
     ]
 
