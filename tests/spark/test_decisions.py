@@ -45,6 +45,7 @@ LEAST = {
     "TransferShedder-4.0.8-extensible-restless-quiet": Share(0.9, 1.0),
     "TransferShedder-4.2.4-extensible": Share(0.9, 1.0),
     "TransferShedder-4.2.4-extensible-early": Share(1.0, 1.0),
+    "TransferShedder-5.0.1-extensible": Share(0.8, 1.0),
     "UniformLoadShedder-4.0.8-modular": Share(1.0, 0.9),
     **{scenario.name: Share(1.0, 0.85) for scenario in CROWDED},
 }
