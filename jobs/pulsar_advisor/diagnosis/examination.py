@@ -215,9 +215,12 @@ def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
 
     found.brokers = ask("brokers", lambda: client.active_brokers(cluster_name())) or ()
     found.leader = ask("leader", client.leader)
-    newest = max(release_number(release) for release in found.admin_urls.values() if isinstance(release, str))
+    # During an upgrade, only brokers of the later release answer.
+    releases = {url: release_number(release) for url, release in found.admin_urls.items() if isinstance(release, str)}
+    newest_at = max(releases, key=releases.__getitem__)
+    newest, of_newest = releases[newest_at], ReadClient(transport, any_broker_url=newest_at)
     if newest >= MIGRATES_SINCE:
-        found.migration = ask("metadata_store", client.migration)
+        found.migration = ask("metadata_store", of_newest.migration)
     found.dynamic = storable(ask("settings", client.dynamic_configuration) or {})
     ask("isolation_policies", lambda: decode(client.isolation_policies(cluster_name()), ISOLATION_POLICIES))
     ask("failure_domains", lambda: client.failure_domains(cluster_name()))
@@ -233,7 +236,7 @@ def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
         ask("topic_names", client.persistent_topics, namespace)
         ask("partitioned_topics", client.partitioned_topics, namespace, "persistent")
         if newest >= SCALABLE_TOPICS_SINCE:
-            ask("segments", client.scalable_topics, namespace)
+            ask("segments", of_newest.scalable_topics, namespace)
 
 
 def _first_cluster(transport: AdminTransport) -> str:

@@ -55,6 +55,16 @@ def test_a_release_with_scalable_topics_is_asked_for_them_and_for_a_migration(cl
     assert found.lacks["segments"].status == 404
 
 
+def test_during_an_upgrade_an_upgraded_broker_is_asked_for_what_only_its_release_has(cluster: FakeCluster) -> None:
+    only_later: dict[str, object] = {"/metadata/migration/status": {"phase": "COPYING"}, "/scalable/retail/orders": []}
+    for path, document in only_later.items():
+        cluster.first.answers(path, {"reason": "HTTP 404 Not Found"}, status=404)
+        cluster.second.answers(path, document)
+    cluster.second.answers("/brokers/version", "5.0.1")
+    found = examine(cluster.options())
+    assert (found.migration, found.lacks) == (Migration("COPYING"), {})
+
+
 @pytest.mark.parametrize(("apart", "scheme"), [("", ""), ("zk:a:2181", ""), ("oxia://secret@o:6648/c", "oxia")])
 def test_a_configuration_store_of_its_own_is_known_by_its_scheme(cluster: FakeCluster, apart: str, scheme: str) -> None:
     cluster.configure(cluster.first, metadataStoreUrl="zk:a:2181", configurationMetadataStoreUrl=apart)
