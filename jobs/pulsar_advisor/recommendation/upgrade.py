@@ -9,8 +9,9 @@ from typing import Final
 from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore
 from pulsar_advisor.documents.upgrade import Balancer, UpgradePreview
 from pulsar_advisor.model.bounds import CYCLES, DEFAULT_CYCLES, SEED, SEEDS
-from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, LoadManagerKind
 from pulsar_advisor.model.configuration.defaults import newer_than_known
+from pulsar_advisor.model.configuration.releases import INTERNAL_LISTENER_SINCE, release_number
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade
 from pulsar_advisor.model.errors import AdvisorError
@@ -100,6 +101,7 @@ def upgrade_preview(
         findings=tuple(findings),
         notes=(
             *_mixed_releases(state),
+            *_without_listener(before, request.to, state.load_manager),
             *newer_than_known(request.to),
             *_not_distinguished(before, request.to, upgrade),
             *_unveiled(before, request.to, upgrade),
@@ -116,6 +118,21 @@ def _mixed_releases(state: ClusterState) -> Iterator[str]:
             f"The brokers run {' and '.join(releases)}, so an upgrade is under way: here all run "
             f"{state.pulsar_version} today, configured like the brokers that do."
         )
+
+
+def _without_listener(before: str, to: str, load_manager: LoadManagerKind) -> Iterator[str]:
+    if not release_number(before) < INTERNAL_LISTENER_SINCE <= release_number(to):
+        return
+    otherwise = (
+        "stops within two minutes, though its health check says ok"
+        if load_manager == "extensible"
+        else "can't load topics of a namespace whose topic policies are on another"
+    )
+    yield (
+        "Before the first one, restart all brokers with internalListenerName=internal and, with each one's own "
+        "addresses, advertisedListeners=internal:pulsar://HOST:6650,internal:http://HOST:8080, unless they have that "
+        f"listener. A broker of {to} looks topics up by it: without it on those of {before}, it {otherwise}."
+    )
 
 
 def _fewer_seeds(request: UpgradeRequest, seeds: int, bundles: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 from pulsar_advisor.documents.simulation import SimulatedScore
 from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.model.bounds import DEFAULT_CYCLES
-from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, LoadManagerKind
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.configuration.settings import SETTING_KEYS, text_of
 from pulsar_advisor.model.configuration.upgrade import settings_upgrade
@@ -173,3 +173,19 @@ def test_that_an_upgrade_is_under_way_is_said() -> None:
         replace(UNEVEN, brokers=brokers), settings_upgrade("4.0.8", {}, {}, "5.0.1", "modular"), request
     )
     assert found.notes[0].startswith("The brokers run 4.0.8 and 5.0.1, so an upgrade is under way")
+
+
+@pytest.mark.parametrize(
+    ("manager", "otherwise"), [("modular", "can't load topics"), ("extensible", "stops within two minutes")]
+)
+def test_brokers_before_5_need_the_listener_that_later_ones_ask_for(manager: LoadManagerKind, otherwise: str) -> None:
+    def notes(before: str, to: str) -> str:
+        state = replace(UNEVEN, pulsar_version=before, load_manager=manager)
+        request = UpgradeRequest(to, seeds=1, cycles=1)
+        return " ".join(upgrade_preview(state, settings_upgrade(before, {}, {}, to, manager), request).notes)
+
+    said = notes("4.0.8", "5.0.1")
+    assert "advertisedListeners=internal:pulsar://HOST:6650,internal:http://HOST:8080" in said
+    assert otherwise in said
+    assert "advertisedListeners" not in notes("4.0.8", "4.2.4")
+    assert "advertisedListeners" not in notes("5.0.0", "5.0.1")

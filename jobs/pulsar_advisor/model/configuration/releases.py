@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Final
 
 from pulsar_advisor.model.errors import DataNotFit
+
+INTERNAL_LISTENER_SINCE: Final = (5, 0, 0)
+"""Brokers look topics up by the listener `internal`, which all of them have (apache/pulsar#25851)."""
 
 _RELEASE = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 _MILESTONE = re.compile(r"-M(\d{1,9})", re.ASCII)
