@@ -67,6 +67,10 @@ class BrokerAnswers:
     """Scheme of its `metadataStoreUrl`: zk, oxia, etcd…; empty if unknown."""
     configuration_scheme: str = ""
     """Scheme of its `configurationMetadataStoreUrl`; empty if that is the same address, or unknown."""
+    internal_listener: str = ""
+    """Its `internalListenerName`, by which a broker of 5.0 looks topics up."""
+    listeners: frozenset[str] = frozenset()
+    """Names of its `advertisedListeners`."""
 
     @property
     def silence(self) -> Lack | None:
@@ -261,6 +265,9 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
     answers.store_scheme = _scheme(settings.get("metadataStoreUrl", ""))
     apart = settings.get("configurationMetadataStoreUrl", "")
     answers.configuration_scheme = _scheme(apart) if apart != settings.get("metadataStoreUrl") else ""
+    answers.internal_listener = settings.get("internalListenerName", "")
+    listeners = settings.get("advertisedListeners", "").split(",")
+    answers.listeners = frozenset(listener.strip().partition(":")[0] for listener in listeners)
     answers.release, answers.clock = ask("brokers", lambda: client.version_and_clock(broker)) or (None, None)
     class_name = settings.get("loadManagerClassName")
     answers.load_manager = load_manager_kind(None, class_name)

@@ -10,6 +10,7 @@ from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_mana
 from pulsar_advisor.diagnosis.examination import Examination, Lack
 from pulsar_advisor.documents.diagnosis import Diagnosis, Row, Status
 from pulsar_advisor.model.configuration.class_names import load_manager_kind, simple_name
+from pulsar_advisor.model.configuration.releases import INTERNAL_LISTENER_SINCE, release_number
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.configuration.settings import OF_THE_HOST
 from pulsar_advisor.model.errors import DataNotFit
@@ -230,6 +231,7 @@ def _release(found: Examination) -> Iterator[Row]:
     if len(by_release) > 1:
         sentence = f"brokers run different releases: {_spelt(by_release)}; the rules of {deciding} are applied"
         yield Row("release", "warning", sentence, "recommend again after the upgrade")
+        yield from _listeners(found)
     else:
         yield Row("release", "ok", f"every broker runs Pulsar {deciding}")
     try:
@@ -276,6 +278,21 @@ def _load_manager(found: Examination) -> Iterator[Row]:
         yield Row(
             "load_manager", "warning", sentence, "correct the names of classes in their configuration, and restart them"
         )
+
+
+def _listeners(found: Examination) -> Iterator[Row]:
+    """Whether upgraded brokers can look up the topics of the others."""
+    known = {broker: release_number(release) >= INTERNAL_LISTENER_SINCE for broker, release in found.releases.items()}
+    asked_for = {found.answers[broker].internal_listener for broker, is_later in known.items() if is_later}
+    for listener in sorted(asked_for - {""}):
+        older = {broker: found.answers[broker] for broker, is_later in known.items() if not is_later}
+        lacking = [broker for broker, one in older.items() if one.settings and listener not in one.listeners]
+        if lacking:
+            sentence = (
+                f"{some_of(lacking)}: no advertised listener {listener}, by which upgraded brokers look topics up, so "
+                "these may not load topics that move to them"
+            )
+            yield Row("release", "warning", sentence, "upgrade the rest soon, or add the listener that `upgrade` names")
 
 
 def _settings(found: Examination) -> Iterator[Row]:

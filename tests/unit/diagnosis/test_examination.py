@@ -31,6 +31,15 @@ def test_a_healthy_cluster_lacks_nothing_and_is_only_read(cluster: FakeCluster) 
     assert {method for broker in (cluster.first, cluster.second) for method, _ in broker.requests} == {"GET"}
 
 
+def test_a_brokers_listeners_are_known_by_their_names(cluster: FakeCluster) -> None:
+    internal, listed = "internal:pulsar://10.0.0.1:6650, internal:http://10.0.0.1:8080", "outer:pulsar://a:6650"
+    cluster.configure(cluster.first, internalListenerName="internal", advertisedListeners=f"{internal},{listed}")
+    found = examine(cluster.options()).answers
+    assert found[cluster.first.id].listeners == {"internal", "outer"}
+    assert found[cluster.first.id].internal_listener == "internal"
+    assert not found[cluster.second.id].internal_listener
+
+
 def test_statistics_of_topics_are_read_at_one_broker_only(cluster: FakeCluster) -> None:
     examine(cluster.options())
     requests = [path for broker in (cluster.first, cluster.second) for _, path in broker.requests]

@@ -422,3 +422,13 @@ def test_while_brokers_are_upgraded_the_rules_are_the_leaders(leader: str | None
     found = healthy(leader=leader, answers=second(release="5.0.1"))
     [said] = [row.sentence for row in not_ok(found) if row.check == "release"]
     assert said.endswith(f"the rules of {release} are applied")
+
+
+@pytest.mark.parametrize(("listeners", "warns"), [(frozenset({""}), True), (frozenset({"internal"}), False)])
+def test_older_brokers_without_the_listener_that_upgraded_ones_ask_for_are_named(
+    listeners: frozenset[str], warns: bool
+) -> None:
+    upgraded = broker(release="5.0.1", internal_listener="internal")
+    answers = {"b1:8080": upgraded, "b2:8080": broker(listeners=listeners)}
+    rows = [row.sentence for row in diagnose(healthy(answers=answers)).rows if row.check == "release"]
+    assert any(sentence.startswith("b2:8080: no advertised listener internal") for sentence in rows) is warns
