@@ -215,6 +215,15 @@ def test_brokers_may_have_other_network_cards() -> None:
     assert not_ok(healthy(answers=answers)) == []
 
 
+@pytest.mark.parametrize(("percentage", "to_do"), [("0.2", "finish the upgrade"), ("0.3", "set the same value")])
+def test_defaults_of_two_releases_ask_for_the_upgrade_only(percentage: str, to_do: str) -> None:
+    older = broker(settings={**SETTINGS, "maxUnloadPercentage": percentage})
+    later = broker(release="5.0.1", settings={**SETTINGS, "maxUnloadPercentage": "0.5"})
+    rows = diagnose(healthy(answers={"b1:8080": older, "b2:8080": later})).rows
+    (row,) = [row for row in rows if row.check == "settings.agree"]
+    assert row.what_to_do.startswith(to_do)
+
+
 def test_a_setting_that_only_a_newer_release_has_is_no_disagreement() -> None:
     assert not_ok(healthy(answers=second(settings={**SETTINGS, "maxUnloadPercentage": "0.2"}))) == []
 
