@@ -313,7 +313,7 @@ def _settings(found: Examination) -> Iterator[Row]:
 
 
 def _is_default(key: str, release: str | None, settings: Mapping[str, str]) -> bool:
-    return setting_value(key, release, settings) == setting_value(key, release)
+    return bool(setting_value(key, release, settings) == setting_value(key, release))
 
 
 def _switches(found: Examination) -> Iterator[Row]:
