@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 import requests
 
@@ -77,12 +77,13 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class LiveBroker:
-    """One broker process and where it listens. `broker_id` is `host:port` of its web service, as Pulsar has it.
+    """One broker process, its release, and where it listens. `broker_id` is `host:port` of its web service.
 
     Only a cluster with TLS answers at the TLS addresses.
     """
 
     name: str
+    release: str
     broker_id: str
     admin_url: str
     service_url: str
@@ -121,8 +122,6 @@ class LiveCluster:
         self.tokens: Tokens | None = None
         self.certificates: Certificates | None = None
         self.keep_logs = False
-        self._class_path = ""
-        self._java = Path("java")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._stores = ExitStack()
         self._sensor: sensor.CpuSensor | None = None
@@ -194,18 +193,30 @@ class LiveCluster:
         """Kill one broker, as a crash would. It stays in `brokers`; ZooKeeper forgets it when its session ends."""
         children.kill(broker.process)
 
-    def restart_broker(self, broker: LiveBroker, *, killed: bool = False) -> None:
+    def restart_broker(
+        self,
+        broker: LiveBroker,
+        *,
+        killed: bool = False,
+        release: str = "",
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Stop a broker as an upgrade would, or kill it, and start it again; it is healthy when this returns.
 
-        Its place in `brokers` is taken by one with the new process.
+        It may come back on another release of Pulsar, and with more settings. Its place in `brokers` is taken by one
+        with the new process.
         """
         position = self.brokers.index(broker)
+        broker = replace(broker, release=release or broker.release)
         if not killed:
             children.stop(broker.process, STOP_LIMIT_S)
         children.kill(broker.process)
         isolation = sensor.mount_isolation() if self.options.cpu_sensor else None
         wrapper = isolation.wrapper(self._counters(broker.name)) if isolation is not None else []
-        process = self._start_broker_process(broker.name, self.directory / f"{broker.name}.conf", wrapper)
+        conf = self.directory / f"{broker.name}.conf"
+        with conf.open("a", encoding="utf-8") as lines:
+            lines.writelines(f"{key}={value}\n" for key, value in settings.items())
+        process = self._start_broker_process(broker.name, broker.release, conf, wrapper)
         self.brokers[position] = replace(broker, process=process)
         self._wait_until(self._healthy(broker), broker.name, process, time.monotonic() + START_LIMIT_S)
 
@@ -244,9 +255,6 @@ class LiveCluster:
         return self.directory / "zookeeper", self.directory / "bookie"
 
     def _start(self) -> None:
-        artifacts = (BROKER, *self.options.plugins)
-        self._class_path = ":".join(class_path(self.options.release, artifact) for artifact in artifacts)
-        self._java = java_tool("java", self.options.release)
         deadline = time.monotonic() + START_LIMIT_S
         self._log4j.write_text(configuration.LOG4J, encoding="utf-8")
         ports = free_ports()
@@ -348,12 +356,14 @@ class LiveCluster:
             counters = self._counters(name)
             sensor.create_counters(counters, self._machine(position))
             wrapper = isolation.wrapper(counters)
-        process = self._start_broker_process(name, self._write_conf(name, settings), wrapper)
+        release = self.options.release
+        process = self._start_broker_process(name, release, self._write_conf(name, settings), wrapper)
         admin_url = f"http://{address.host}:{address.web_port}"
         self.machines[admin_url] = self._machine(position)
         self.brokers.append(
             LiveBroker(
                 name=name,
+                release=release,
                 broker_id=f"{address.host}:{address.web_port}",
                 admin_url=admin_url,
                 service_url=f"pulsar://{address.host}:{address.service_port}",
@@ -364,20 +374,30 @@ class LiveCluster:
             )
         )
 
-    def _start_broker_process(self, name: str, conf: Path, wrapper: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _start_broker_process(
+        self, name: str, release: str, conf: Path, wrapper: Sequence[str]
+    ) -> subprocess.Popen[bytes]:
         heap = ["-Xmx256m", "-XX:MaxDirectMemorySize=256m"]
         main_class = "org.apache.pulsar.PulsarBrokerStarter"
-        return self._start_jvm(name, heap, main_class, "--broker-conf", conf, wrapper=wrapper)
+        return self._start_jvm(name, heap, main_class, "--broker-conf", conf, wrapper=wrapper, release=release)
 
     def _start_jvm(
-        self, name: str, heap: list[str], main_class: str, *arguments: str | Path, wrapper: Sequence[str] = ()
+        self,
+        name: str,
+        heap: list[str],
+        main_class: str,
+        *arguments: str | Path,
+        wrapper: Sequence[str] = (),
+        release: str = "",
     ) -> subprocess.Popen[bytes]:
+        release = release or self.options.release
         logging = [
             f"-Dlog4j.configurationFile={self._log4j}",
             f"-Dharness.requests={self._request_log(name)}",
         ]
-        java = [self._java, *configuration.JVM_FLAGS, *heap, *logging, "-cp", self._class_path, main_class, *arguments]
-        process = children.start(java, self._log(name), wrapper=wrapper)
+        jars = ":".join(class_path(release, artifact) for artifact in (BROKER, *self.options.plugins))
+        java = [java_tool("java", release), *configuration.JVM_FLAGS, *heap, *logging, "-cp", jars]
+        process = children.start([*java, main_class, *arguments], self._log(name), wrapper=wrapper)
         self._processes.append(process)
         return process
 
@@ -424,7 +444,8 @@ class LiveCluster:
     def _did_not_start(self, name: str, what: str) -> ClusterDidNotStart:
         log = self._log(name)
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:])
-        return ClusterDidNotStart(f"{name} of Pulsar {self.options.release} {what}; its log {log} ends:\n{tail}")
+        release = next((broker.release for broker in self.brokers if broker.name == name), self.options.release)
+        return ClusterDidNotStart(f"{name} of Pulsar {release} {what}; its log {log} ends:\n{tail}")
 
 
 def _loopback_addresses(count: int) -> Iterator[str]:
