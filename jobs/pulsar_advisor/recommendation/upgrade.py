@@ -124,14 +124,14 @@ def _without_listener(before: str, to: str, load_manager: LoadManagerKind) -> It
     if not release_number(before) < INTERNAL_LISTENER_SINCE <= release_number(to):
         return
     otherwise = (
-        "stops within two minutes, though its health check says ok"
+        "stop within two minutes, though their health check says ok"
         if load_manager == "extensible"
-        else "can't load topics of a namespace whose topic policies are on another"
+        else "can't load topics of a namespace whose topic policies are on such a broker"
     )
     yield (
-        "Before the first one, restart all brokers with internalListenerName=internal and, with each one's own "
-        "addresses, advertisedListeners=internal:pulsar://HOST:6650,internal:http://HOST:8080, unless they have that "
-        f"listener. A broker of {to} looks topics up by it: without it on those of {before}, it {otherwise}."
+        "Before you upgrade the first broker, restart each one with internalListenerName=internal and, with its own "
+        "addresses, advertisedListeners=internal:pulsar://HOST:6650,internal:http://HOST:8080, unless it has that "
+        f"listener. Brokers of {to} look topics up by it: where those of {before} lack it, they {otherwise}."
     )
 
 
