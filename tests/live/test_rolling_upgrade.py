@@ -11,16 +11,16 @@ from harness.cluster import ClusterOptions, LiveBroker, LiveCluster
 from harness.configuration import LoadManager
 from harness.numbered_messages import numbered_messages
 from harness.shell import ADVISOR, Shell, call, plain_connection
-from live.plans import wait_until_reported
-from live.restarts import BALANCED, GUARDED, Moves, broker_of, divided, overrides, owners
+from live.plans import divide, topics_inside, wait_until_reported
+from live.restarts import BALANCED, BUNDLES, GUARDED, NAMESPACE, Moves, broker_of, overrides, owners
 from live.starting import StartCluster
 from live.test_roll import go_on, rolled
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 
 TO = "5.0.1"
-SETTINGS = {**BALANCED, "loadBalancerReportUpdateMinIntervalMillis": "10000"}
-"""So seldom that Extensible brokers' own reports are few of the bytes."""
+TOPICS_OF_BUNDLE = 2
+"""So many that Extensible brokers' own reports are few of the bytes."""
 LONGEST_GAP_S = 45
 """Without the listener, topics stay closed for as long as their namespace's policies are on an older broker."""
 
@@ -46,15 +46,16 @@ def leaders_release(cluster: LiveCluster) -> str:
     return broker_of(cluster, cluster.living_admin.read("/brokers/leaderBroker")["brokerId"]).release
 
 
-@pytest.mark.parametrize(("release", "load_manager"), [("4.0.8", "modular")])
+@pytest.mark.parametrize(("release", "load_manager"), [("4.0.8", "modular"), ("4.2.4", "extensible")])
 def test_a_roll_to_another_release(
     start_cluster: StartCluster, tmp_path: Path, release: str, load_manager: LoadManager
 ) -> None:
-    cluster = start_cluster(ClusterOptions(release=release, load_manager=load_manager, settings=SETTINGS))
+    cluster = start_cluster(ClusterOptions(release=release, load_manager=load_manager, settings=BALANCED))
     for broker in cluster.brokers:
         cluster.restart_broker(broker, settings=internal_listener(broker))
     shell = Shell(tmp_path, plain_connection(cluster))
-    topics = divided(cluster)
+    bundles = divide(cluster, NAMESPACE, BUNDLES)
+    topics = [name for text in bundles for name in topics_inside(NAMESPACE, text, TOPICS_OF_BUNDLE)]
     with numbered_messages(cluster, topics) as messages:
         wait_until_reported(cluster, set(topics))
         moves, order = Moves(cluster), list[str]()
