@@ -101,8 +101,8 @@ def upgrade_preview(
         findings=tuple(findings),
         notes=(
             *_mixed_releases(state),
-            *_without_listener(before, request.to, state.load_manager),
             *newer_than_known(request.to),
+            *_without_listener(before, request.to, state.load_manager),
             *_not_distinguished(before, request.to, upgrade),
             *_unveiled(before, request.to, upgrade),
             *_fewer_seeds(request, len(seeds), len(state.bundles)),
