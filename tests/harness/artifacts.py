@@ -76,9 +76,7 @@ def resolved(name: str, model: str) -> Path:
     Raises:
         LiveClusterUnavailable: Maven missing, or the artifact repository can't be reached.
     """
-    for tool in ("java", "mvn"):
-        if shutil.which(tool) is None:
-            raise LiveClusterUnavailable(f"{tool!r} isn't on PATH; install Java 17 and Maven, then try again.")
+    _require("java")
     jars = cache_directory() / "jars" / name
     if not jars.is_dir():
         jars.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +94,9 @@ def archive(coordinates: str) -> Path:
     file = folder / f"{name}-{version}.{kind}"
     with _exclusive(folder / f"{file.name}.lock"):
         if not file.exists():
-            _maven(file.name, "dependency:copy", f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}")
+            with tempfile.TemporaryDirectory(dir=folder) as work:
+                _maven(file.name, "dependency:copy", f"-Dartifact={coordinates}", f"-DoutputDirectory={work}")
+                Path(work, file.name).rename(file)
     return file
 
 
@@ -116,7 +116,13 @@ def _resolve(model: str, jars: Path) -> None:
         complete.rename(jars)
 
 
+def _require(tool: str) -> None:
+    if shutil.which(tool) is None:
+        raise LiveClusterUnavailable(f"{tool!r} isn't on PATH; install Java 17 and Maven, then try again.")
+
+
 def _maven(wanted: str, *goal: str) -> None:
+    _require("mvn")
     # -U: Maven remembers a failed look-up, and would repeat the failure without asking again.
     command = ["mvn", "-q", "-B", "-U", *goal]
     try:
@@ -167,7 +173,7 @@ def java_home(needed: int, program: str) -> Path:
     """The first folder with a JDK of this version or a later one. Raises `LiveClusterUnavailable`."""
     homes = [os.environ[JAVA_HOME_VARIABLE]] if JAVA_HOME_VARIABLE in os.environ else sorted(_INSTALLED_JAVA.glob("*"))
     for home in map(Path, homes):
-        if _java_version(home) >= needed:
+        if _java_version(home) >= needed and (home / "bin" / "javac").is_file():
             return home
     raise LiveClusterUnavailable(
         f"{program} needs a JDK {needed} or later; install one, and set {JAVA_HOME_VARIABLE} to its folder."

@@ -22,7 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifacts import cache_directory
+from harness.artifacts import archive
+from harness.errors import LiveClusterUnavailable
 from harness.ports import free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
@@ -57,17 +58,10 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def jars() -> list[Path]:
-    if shutil.which("mvn") is None:
-        pytest.skip("Hadoop's S3 jars come through Maven, which isn't on PATH")
-    folder = cache_directory() / "jars" / "hadoop-s3"
-    for artifact in JARS:
-        _, name, version = artifact.split(":")
-        if not (folder / f"{name}-{version}.jar").exists():
-            command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                pytest.skip(f"{artifact} can't be fetched: {done.stdout.strip().splitlines()[0]}")
-    return sorted(folder.glob("*.jar"))
+    try:
+        return [archive(f"{artifact}:jar") for artifact in JARS]
+    except LiveClusterUnavailable as error:
+        pytest.skip(str(error))
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,7 @@ def test_a_release_that_needs_a_later_java_gets_the_first_installed_one_that_is_
         tools[version] = tmp_path / f"jdk-{version}" / "bin" / "java"
         tools[version].parent.mkdir(parents=True)
         tools[version].touch()
+        tools[version].with_name("javac").touch()
         tools[version].parents[1].joinpath("release").write_text(f'JAVA_VERSION="{version}.0.1"\n')
     monkeypatch.setattr("harness.artifacts._INSTALLED_JAVA", tmp_path)
     assert java_tool("java", "4.0.8") == Path("java")
