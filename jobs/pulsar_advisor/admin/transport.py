@@ -51,9 +51,9 @@ LARGEST_ERROR_BYTES: Final = 1 << 20
 
 _HOUR_S: Final = 3600.0
 _SHORTEST_SECRET: Final = 8
+"""Characters; a shorter one may occur in any error by chance, and protects nothing."""
 _METHOD_NAMES: Final = {"Bearer": "token", "Basic": "basic"}
 """Pulsar's names of its ways to authenticate, by the scheme of the Authorization header."""
-"""Characters; a shorter one may occur in any error by chance, and protects nothing."""
 _REDIRECTS: Final = frozenset({307, 308})
 """Redirects by brokers, which keep method and body."""
 _SUCCESS: Final = range(200, 300)
