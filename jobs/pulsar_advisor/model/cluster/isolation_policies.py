@@ -85,10 +85,11 @@ def under_policies(state: ClusterState, isolation: Isolation) -> Booleans:
 def matched_brokers(expressions: Sequence[str], brokers: Sequence[str], release: tuple[int, ...]) -> Matched:
     """Which brokers (ids) the expressions of a policy match in a release."""
     found = matched(expressions, [broker_host(broker) or "" for broker in brokers])
-    matches = found.matches
+    matches, unusable = found.matches, found.unusable
     if release >= _IDS_MATCH_SINCE:
-        matches = matches | matched([one for one in expressions if ":" in one], brokers).matches
-    return Matched(matches & _has_host(brokers), found.unusable)
+        by_id = matched([one for one in expressions if ":" in one], brokers)
+        matches, unusable = matches | by_id.matches, {**unusable, **by_id.unusable}
+    return Matched(matches & _has_host(brokers), unusable)
 
 
 def _has_host(brokers: Sequence[str]) -> Booleans:

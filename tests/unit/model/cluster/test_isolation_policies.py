@@ -6,8 +6,15 @@ import pytest
 
 from pulsar_advisor.model.cluster import isolation_policies
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
-from pulsar_advisor.model.cluster.isolation_policies import NO_POLICY, broker_host, isolation_of, needs_secondaries
+from pulsar_advisor.model.cluster.isolation_policies import (
+    NO_POLICY,
+    broker_host,
+    isolation_of,
+    matched_brokers,
+    needs_secondaries,
+)
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
+from pulsar_advisor.model.java import expressions
 from pulsar_advisor.model.java.expressions import matched
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
@@ -46,6 +53,13 @@ def test_from_5_0_1_on_an_expression_with_a_port_is_matched_by_the_whole_id():
     assert rules.primary.tolist() == [[False, False, True]]
     assert rules.secondary.tolist() == [[False, True, False]]
     assert rules.shared.tolist() == [True, True, False]
+
+
+def test_an_expression_that_takes_too_long_by_the_whole_id_is_unusable(monkeypatch):
+    monkeypatch.setattr(expressions, "TIME_LIMIT_S", 0.05)
+    slow = "[^:]*:(?:8|88)*9?x|b:8"
+    found = matched_brokers([slow], [f"east-1:{'8' * 40}"], (5, 0, 1))
+    assert (found.matches.tolist(), list(found.unusable)) == ([False], [slow])
 
 
 def test_a_primary_broker_is_no_secondary():
