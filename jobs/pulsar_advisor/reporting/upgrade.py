@@ -136,10 +136,11 @@ def _sentences(preview: UpgradePreview) -> Iterator[str]:
     yield f"With {preview.to}: {they_do(after.scores, _strategies(after))}."
     shapes = [_shape(balancer.after_restart) for balancer in (before, after)]
     if all(shapes):
+        meanwhile = f": until its own restart, the leader places as {before.release} does"
         yield (
-            f"After a rolling restart (nothing drained, the leader last), the busiest and idlest broker are at "
-            f"{shapes[0]} if they stay at {before.release}, at {shapes[1]} if it is the upgrade to {preview.to}: until "
-            f"its own restart, the leader places as {before.release} does."
+            "A rolling restart (nothing drained, the leader last) leaves the busiest and idlest broker at "
+            f"{shapes[0]}, one that upgrades to {preview.to} at {shapes[1]}"
+            f"{meanwhile if before.placement != after.placement else ''}."
         )
     if pinned is not None and not all(isinstance(score, SimulatedScore) for score in (*pinned.scores, *before.scores)):
         yield f"Whether {preview.to} does the same with the lines below is unknown: it could not be simulated."

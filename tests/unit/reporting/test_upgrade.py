@@ -81,6 +81,14 @@ def test_every_case_has_its_line() -> None:
     assert section().outlooks[0].future.unloads[0] > 0
 
 
+def test_whose_placement_holds_during_the_restart_is_said_only_where_that_matters() -> None:
+    sentence = "until its own restart, the leader places as 4.0.8 does"
+    staying = upgrade_section(preview(request=UpgradeRequest("4.0.14", seeds=1, cycles=1)))
+    (restarts,) = [one for one in section().sentences if "rolling restart" in one]
+    assert sentence in restarts
+    assert sentence not in " ".join(staying.sentences)
+
+
 def test_a_strategy_that_is_not_modelled_is_said_in_every_form() -> None:
     found = upgrade_section(preview(loadBalancerLoadSheddingStrategy="com.example.Own"))
     assert any("could not be simulated" in sentence for sentence in found.sentences)
