@@ -290,7 +290,7 @@ def _listeners(found: Examination) -> Iterator[Row]:
         if lacking:
             sentence = (
                 f"{some_of(lacking)}: no advertised listener {listener}, by which upgraded brokers look topics up, so "
-                "these may not load topics that move to them"
+                "topics that move to upgraded ones may stay closed"
             )
             yield Row("release", "warning", sentence, "upgrade the rest soon, or add the listener that `upgrade` names")
 

@@ -126,12 +126,12 @@ def _without_listener(before: str, to: str, load_manager: LoadManagerKind) -> It
     otherwise = (
         "stop within two minutes, though their health check says ok"
         if load_manager == "extensible"
-        else "can't load topics of a namespace whose topic policies are on such a broker"
+        else "can't load topics of a namespace whose topic policies are on it"
     )
     yield (
         "Before you upgrade the first broker, restart each one with internalListenerName=internal and, with its own "
         "addresses, advertisedListeners=internal:pulsar://HOST:6650,internal:http://HOST:8080, unless it has that "
-        f"listener. Brokers of {to} look topics up by it: where those of {before} lack it, they {otherwise}."
+        f"listener. Brokers of {to} look topics up by it: where one of {before} lacks it, upgraded ones {otherwise}."
     )
 
 

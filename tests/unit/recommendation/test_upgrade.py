@@ -176,7 +176,8 @@ def test_that_an_upgrade_is_under_way_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("manager", "otherwise"), [("modular", "can't load topics"), ("extensible", "stop within two minutes")]
+    ("manager", "otherwise"),
+    [("modular", "upgraded ones can't load topics"), ("extensible", "upgraded ones stop within two minutes")],
 )
 def test_brokers_before_5_need_the_listener_that_later_ones_ask_for(manager: LoadManagerKind, otherwise: str) -> None:
     def notes(before: str, to: str) -> str:
