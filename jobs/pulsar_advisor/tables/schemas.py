@@ -162,8 +162,8 @@ BUNDLES: Final = Table(
             "averages_origin",
             "string",
             "`bundle_data`: the leader's node, at most two write intervals old, range still a boundary, brought up to "
-            "the load reports written since; `folded`: the averages of the snapshot before, brought up likewise, or "
-            "without load reports in ZooKeeper with this one's figures as one more sample; `one_sample`: this "
+            "the load reports written since; `folded`: the averages of the snapshot before, brought up likewise, or, "
+            "without load reports in ZooKeeper, with this one's figures as one more sample; `one_sample`: this "
             "snapshot's figures; `default`: Pulsar's figures for a bundle that no broker reported",
         ),
         required(
