@@ -180,8 +180,7 @@ def _scores(
         try:
             after = None
             if restarted_under is not None:
-                before = restarted_under.configured.placement, restarted_under
-                after = rolling_restart(placement, situation, seed=seed, before=before)
+                after = rolling_restart(placement, situation, seed=seed, before=restarted_under)
             found = simulate(*own, situation, cycles=request.cycles, seed=seed, after=after, both_ends=True)
         except AdvisorError as error:
             yield NotSimulated(shedder=shedder, placement=placement, what_if="", seed=seed, error=str(error))

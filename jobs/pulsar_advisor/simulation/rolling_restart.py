@@ -29,17 +29,17 @@ from pulsar_advisor.splitting.division import divided
 
 
 def rolling_restart(
-    placement: str, situation: Situation, *, seed: int = 0, before: tuple[str, Situation] | None = None
+    placement: str, situation: Situation, *, seed: int = 0, before: Situation | None = None
 ) -> CarriedOut:
     """Where each bundle is once every active broker was restarted, in the order of their ids, the leader last.
 
-    In an upgrade, the leader places as `before` until it is restarted itself.
+    In an upgrade, the leader places as configured `before` until it is restarted itself.
     """
     state, settings = situation.fit, situation.settings.values
     turns = sorted(np.flatnonzero(state.brokers.available).tolist(), key=lambda row: (row == state.leader, row))
     intervals = Intervals.of(settings)
     now = Moment.of(state, situation.base.likely, settings, intervals, seed)
-    leader = _Leader.of(*before or (placement, situation))
+    leader = _Leader.of(placement, situation) if before is None else _Leader.of(before.configured.placement, before)
     stays_away = np.array([is_never_shed(name, settings) for name in state.namespaces.names], dtype=np.bool_)
     for turn, broker in enumerate(turns):
         if before is not None and broker == turns[-1]:

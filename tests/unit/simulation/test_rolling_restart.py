@@ -52,7 +52,7 @@ def test_a_draw_at_random_leaves_an_uneven_shape_that_its_seed_decides() -> None
 
 
 def test_in_an_upgrade_the_leader_places_as_before_until_it_is_restarted() -> None:
-    before = "LeastLongTermMessageRate", situation(THREE, **{EVENLY: "false"})
+    before = situation(THREE, **{EVENLY: "false"})
     after = situation(THREE, "5.0.1")
     shapes = {tuple(owned(THREE, rolling_restart("AvgShedder", after, seed=seed, before=before))) for seed in range(8)}
     # Before it stops, they have 9, 0 and 9.
