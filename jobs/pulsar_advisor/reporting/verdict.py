@@ -116,7 +116,7 @@ def verdict_of(
         confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(CONFIDENCES) if grades[grade]),
         doubts=_doubts(executable) if acting else (),
         pulsar=_by_itself(plan, kind, recommendation.foresight) if plan else "",
-        accuracy=accuracy(plan.shedder, plan.load_manager) if plan else "",
+        accuracy=accuracy(plan.shedder, plan.load_manager, plan.pulsar_version) if plan else "",
         acts_in_cycle=plan.decision.acts_in_cycle if plan else None,
         executable=len(executable) if acting else 0,
         not_executable=tuple(Tally(reason, number) for reason, number in obstacles.most_common()),
