@@ -223,7 +223,7 @@ cluster-load: setup ## Put a skewed, seeded load on it
 record-demo: setup ## Record the capture that `make demo` shows again, from a real cluster
 	@$(HARNESS) record $(DEMO_ARCHIVE)
 
-record-decisions: setup ## Record what live brokers decide by themselves (NAMES="…"; all: an hour and a half)
+record-decisions: setup ## Record what live brokers decide by themselves (NAMES="…"; all: two and a half hours)
 	@$(HARNESS) record-decisions $(NAMES)
 
 record-permissions: setup ## Record which role may make which call, by Pulsar release (5 clusters of one broker)

@@ -30,7 +30,7 @@ POLL_INTERVAL_S = 0.5
 class LiveKeycloak:
     """An issuer with one client per entry of `secrets`; those in `strangers` get tokens for another audience.
 
-    A token's role is its client's id. `token_lifetime_s` is a token's.
+    A token's role is its client's id, and it is valid for `token_lifetime_s`.
     """
 
     def __init__(

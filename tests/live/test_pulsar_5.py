@@ -92,7 +92,7 @@ class Ground:
 
 
 def confirmed(applied: Answer) -> tuple[set[str], bool]:
-    """The bundles that a run brought to their destinations, and whether those are all that it should."""
+    """The bundles that a run brought to their destinations, and whether none missed its own."""
     states = {step["bundle"]: step["state"] for step in applied.document["steps"]}
     assert set(states.values()) <= {"confirmed", "failed"}, applied.out
     arrived = {bundle for bundle, state in states.items() if state == "confirmed"}

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.live, pytest.mark.full]
 
 TO = "5.0.1"
 TOPICS_OF_BUNDLE = 2
-"""So many that Extensible brokers' own reports are few of the bytes."""
+"""Enough to make Extensible brokers' own reports few of the bytes."""
 LONGEST_GAP_S = 45
 """Without the listener, topics stay closed for as long as their namespace's policies are on an older broker."""
 
@@ -32,7 +32,7 @@ def internal_listener(broker: LiveBroker) -> Mapping[str, str]:
 
 
 def deciding_release(shell: Shell) -> str:
-    """The release by which `doctor` judges brokers of two."""
+    """The release whose rules `doctor` applies while brokers run two."""
     examined = call([str(ADVISOR), "doctor", *shell.connection, "--json"])
     assert examined.code == 0, examined.out + examined.err
     rows = examined.document["rows"]

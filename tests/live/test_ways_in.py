@@ -101,7 +101,6 @@ def test_three_ways_in_lead_to_the_same_cluster(used: LiveCluster, tmp_path: Pat
     assert findings == {"cluster": "ok", "leader": "ok", "zookeeper": "ok", "computable": "warning"}
 
 
-@pytest.mark.full
 def test_tokens_of_an_oauth2_issuer_open_real_brokers(start_cluster: StartCluster, root: Root, tmp_path: Path) -> None:
     cluster = start_cluster(ClusterOptions(brokers=1, token_authentication=True, cpu_sensor=False))
     assert cluster.tokens is not None
@@ -124,7 +123,6 @@ def test_tokens_of_an_oauth2_issuer_open_real_brokers(start_cluster: StartCluste
         assert secret.encode() not in content
 
 
-@pytest.mark.full
 def test_tokens_of_an_openid_issuer_open_real_brokers_and_one_for_another_audience_is_not_anybodys(
     start_cluster: StartCluster, root: Root, tmp_path: Path
 ) -> None:
