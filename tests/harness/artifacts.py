@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -77,27 +77,38 @@ def resolved(name: str, model: str) -> Path:
         LiveClusterUnavailable: Maven missing, or the artifact repository can't be reached.
     """
     _require("java")
-    jars = cache_directory() / "jars" / name
-    if not jars.is_dir():
-        jars.parent.mkdir(parents=True, exist_ok=True)
-        with _exclusive(jars.with_name(f"{name}.lock")):
-            if not jars.is_dir():
-                _resolve(model, jars)
-    return jars
+
+    def resolve(work: Path) -> Path:
+        pom, complete = work / "pom.xml", work / "jars"
+        pom.write_text(model, encoding="utf-8")
+        goal = ("-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime")
+        _maven(f"the jars of {name}", *goal, f"-DoutputDirectory={complete}")
+        return complete
+
+    return _once(cache_directory() / "jars" / name, resolve)
 
 
 def archive(coordinates: str) -> Path:
     """The cached file of an artifact, named as `group:name:version:type`. Raises `LiveClusterUnavailable`."""
     _, name, version, kind = coordinates.split(":")
-    folder = cache_directory() / "archives"
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{name}-{version}.{kind}"
-    with _exclusive(folder / f"{file.name}.lock"):
-        if not file.exists():
-            with tempfile.TemporaryDirectory(dir=folder) as work:
-                _maven(file.name, "dependency:copy", f"-Dartifact={coordinates}", f"-DoutputDirectory={work}")
-                Path(work, file.name).rename(file)
-    return file
+    file = f"{name}-{version}.{kind}"
+
+    def copy(work: Path) -> Path:
+        _maven(file, "dependency:copy", f"-Dartifact={coordinates}", f"-DoutputDirectory={work}")
+        return work / file
+
+    return _once(cache_directory() / "archives" / file, copy)
+
+
+def _once(cached: Path, fetch: Callable[[Path], Path]) -> Path:
+    """What `fetch` makes in a temporary folder, under the cached name only when it is complete."""
+    if not cached.exists():
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        with _exclusive(cached.with_name(f"{cached.name}.lock")):
+            if not cached.exists():
+                with tempfile.TemporaryDirectory(dir=cached.parent, prefix=f".{cached.name}-") as work:
+                    fetch(Path(work)).rename(cached)
+    return cached
 
 
 @contextmanager
@@ -105,15 +116,6 @@ def _exclusive(lock: Path) -> Iterator[None]:
     with lock.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-
-
-def _resolve(model: str, jars: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=jars.parent, prefix=f".{jars.name}-") as work:
-        pom, complete = Path(work, "pom.xml"), Path(work, "jars")
-        pom.write_text(model, encoding="utf-8")
-        goal = ("-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime")
-        _maven(f"the jars of {jars.name}", *goal, f"-DoutputDirectory={complete}")
-        complete.rename(jars)
 
 
 def _require(tool: str) -> None:

@@ -255,6 +255,7 @@ class LiveCluster:
         return self.directory / "zookeeper", self.directory / "bookie"
 
     def _start(self) -> None:
+        self._jars(self.options.release)  # here, as a download takes none of the time to start in
         deadline = time.monotonic() + START_LIMIT_S
         self._log4j.write_text(configuration.LOG4J, encoding="utf-8")
         ports = free_ports()
@@ -395,11 +396,13 @@ class LiveCluster:
             f"-Dlog4j.configurationFile={self._log4j}",
             f"-Dharness.requests={self._request_log(name)}",
         ]
-        jars = ":".join(class_path(release, artifact) for artifact in (BROKER, *self.options.plugins))
-        java = [java_tool("java", release), *configuration.JVM_FLAGS, *heap, *logging, "-cp", jars]
+        java = [java_tool("java", release), *configuration.JVM_FLAGS, *heap, *logging, "-cp", self._jars(release)]
         process = children.start([*java, main_class, *arguments], self._log(name), wrapper=wrapper)
         self._processes.append(process)
         return process
+
+    def _jars(self, release: str) -> str:
+        return ":".join(class_path(release, artifact) for artifact in (BROKER, *self.options.plugins))
 
     def _write_conf(self, name: str, settings: Mapping[str, str]) -> Path:
         conf = self.directory / f"{name}.conf"

@@ -322,8 +322,8 @@ class AdminTransport:
 class _Authorization(AuthBase):
     """Sets our own headers. Being an auth object, it also keeps `requests` from consulting ~/.netrc.
 
-    Brokers that aren't told the method try each of theirs: if none accepts the credentials, none says why, and with an
-    `anonymousUserRole` the call is answered as a stranger's.
+    Without the name of the method, a broker tries all of its own. If all fail, it logs no reason, and with an
+    `anonymousUserRole` it treats the call as anonymous.
     Source: Pulsar `AuthenticationService.authenticateHttpRequest`, `AuthenticationDataToken` (2.11.0 to 5.0.1).
     """
 

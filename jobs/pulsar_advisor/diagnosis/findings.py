@@ -264,28 +264,22 @@ def _load_manager(found: Examination) -> Iterator[Row]:
         yield Row("load_manager", "problem", sentence, todo)
     elif by_manager:
         yield Row("load_manager", "ok", f"the load manager is {next(iter(by_manager))}")
-    named = {
-        broker: found.answers[broker].settings.get("loadManagerClassName") for broker in by_manager.get("simple", ())
-    }
-    others = {
-        broker: name for broker, name in named.items() if name is not None and load_manager_kind(None, name) != "simple"
-    }
+    settings = {broker: found.answers[broker].settings for broker in by_manager.get("simple", ())}
+    named = {broker: one[key] for broker, one in settings.items() if (key := "loadManagerClassName") in one}
+    others = {broker: name for broker, name in named.items() if load_manager_kind(None, name) != "simple"}
     if others:
-        others_by = _spelt(_brokers_by(others))
-        sentence = (
-            f"brokers run the Simple manager in place of {others_by}: they can't load that class, or a strategy's"
-        )
-        yield Row(
-            "load_manager", "warning", sentence, "correct the names of classes in their configuration, and restart them"
-        )
+        why = "they can't load that class, or a strategy's"
+        sentence = f"brokers run the Simple manager in place of {_spelt(_brokers_by(others))}: {why}"
+        todo = "correct the names of classes in their configuration, and restart them"
+        yield Row("load_manager", "warning", sentence, todo)
 
 
 def _listeners(found: Examination) -> Iterator[Row]:
     """Whether upgraded brokers can look up the topics of the others."""
     known = {broker: release_number(release) >= INTERNAL_LISTENER_SINCE for broker, release in found.releases.items()}
     asked_for = {found.answers[broker].internal_listener for broker, is_later in known.items() if is_later}
+    older = {broker: found.answers[broker] for broker, is_later in known.items() if not is_later}
     for listener in sorted(asked_for - {""}):
-        older = {broker: found.answers[broker] for broker, is_later in known.items() if not is_later}
         lacking = [broker for broker, one in older.items() if one.settings and listener not in one.listeners]
         if lacking:
             sentence = (

@@ -173,7 +173,7 @@ def _scores(
 ) -> Iterator[SimulatedScore | NotSimulated]:
     """How a cluster with its own balancer ends, by seed: from the snapshot on, or once its brokers were restarted.
 
-    Then, its leader was of `restarted_under` until it was restarted itself, the last of all.
+    In the second case the leader is one of `restarted_under` until its own restart, the last of all.
     """
     shedder, placement = own = situation.configured
     for seed in request.seeds_for(len(situation.fit.bundles)):

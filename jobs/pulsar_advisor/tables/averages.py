@@ -78,14 +78,14 @@ def leader_averages(
     longest_report_interval_ms: int,
     oldest_ms: int,
 ) -> DataFrame:
-    """(bundle, modifiedAt, leader, folded_samples, unknown_samples) of every bundle with a node, or that is reported.
+    """(bundle, modifiedAt, stored, leader, folded_samples, unknown_samples) of every bundle with a node or reported.
 
-    `leader` has an average for each of `TERMS`, and the `samples` that came since; it is null where there is neither a
-    node written since `oldest_ms` nor, of a reported bundle, an average in the snapshot before. `figures`: (view,
-    broker, bundle, stats) of all reports; `earlier`: (view, bundle, earlier), rows of the snapshot before;
-    `earlier_brokers`: (broker, fields of reports), its published view. A node that changed has its own averages;
-    without one, or with the same, those of the snapshot before go on. Samples are the figures that the bundle's broker
-    had last reported by then: `past` (as in the snapshot before), `unknown`, or `present`.
+    `stored`: whether its node was written since `oldest_ms`. `leader` has an average for each of `TERMS`, and the
+    `samples` that came since; it is null where the bundle is neither stored nor, if reported, has an average in the
+    snapshot before. `figures`: (view, broker, bundle, stats) of all reports; `earlier`: (view, bundle, earlier), rows
+    of the snapshot before; `earlier_brokers`: (broker, fields of reports), its published view. A node that changed has
+    its own averages; without one, or with the same, those of the snapshot before go on. Samples are the figures that
+    the bundle's broker had last reported by then: `past` (as in the snapshot before), `unknown`, or `present`.
     """
     reports = _reports(raw, earlier_brokers, longest_report_interval_ms)
     all_reports = reports.agg(
@@ -125,6 +125,7 @@ def leader_averages(
         .select(
             "bundle",
             "modifiedAt",
+            "stored",
             sf.when(
                 sf.expr("stored or own is not null and earlier.long_term_samples > 0"),
                 sf.struct(*(_start(term).alias(term) for term in TERMS), _samples().alias("samples")),

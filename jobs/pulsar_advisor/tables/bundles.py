@@ -90,7 +90,7 @@ def bundles(
     )
     deleted = "modifiedAt is null" if raw.has_lines("bundle_data") else "false"
     origin = sf.expr(
-        f"case when in_boundaries and modifiedAt >= {oldest_ms} then 'bundle_data' when shown is null then 'default' "
+        "case when in_boundaries and stored then 'bundle_data' when shown is null then 'default' "
         # If no broker reports a bundle for a moment, the leader deletes its node and starts its averages anew.
         f"when {deleted} and earlier.averages_origin = 'bundle_data' then 'one_sample' "
         "when earlier.long_term_samples > 0 then 'folded' else 'one_sample' end"
