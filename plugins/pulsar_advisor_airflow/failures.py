@@ -7,13 +7,17 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from airflow.sdk import ExceptionRetryPolicy, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.reader import read_by
 from pulsar_advisor_airflow.reader import IN_AIRFLOW
+
+try:
+    from airflow.sdk import ExceptionRetryPolicy, RetryRule
+except ImportError as error:  # each DAG file comes here first
+    raise ImportError("the Pulsar Rebalance Advisor needs Airflow 3.3, and an earlier one is installed") from error
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,6 +35,17 @@ def test_a_file_of_another_release_is_named_with_both() -> None:
         UsageError, match=r"pulsar_snapshot\.py is of release 0\.0\.9, and the installed package .* of "
     ):
         require_release("0.0.9", "dags/pulsar_snapshot.py")
+
+
+def test_a_dag_file_in_an_earlier_airflow_says_which_one_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    import airflow.sdk
+
+    earlier = ModuleType("airflow.sdk")  # without the retry policies of 3.3
+    earlier.__path__ = airflow.sdk.__path__
+    monkeypatch.setitem(sys.modules, "airflow.sdk", earlier)
+    monkeypatch.delitem(sys.modules, "pulsar_advisor_airflow.failures", raising=False)
+    with pytest.raises(ImportError, match=r"needs Airflow 3\.3, and an earlier one is installed"):
+        import_module("pulsar_advisor_airflow.failures")
 
 
 def test_a_dag_run_that_began_before_an_upgrade_goes_on_with_the_files_of_the_new_release(
