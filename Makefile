@@ -13,7 +13,7 @@ DEMO_ARCHIVE := tests/data/recorded/modular-4.0.8.tar
 DEMO_ARCHIVES_5 := $(addprefix tests/data/recorded/scalable-5.0.0-M1-,before.tar after.tar)
 DEMO_SERIES := tests/data/recorded/history-4.0.8.tar.xz
 DEMO_HISTORY := data/demo-history
-LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url
+LOCK := $(BIN)/uv pip compile -q $(if $(UPGRADE),--upgrade) --universal --python-version 3.11 --generate-hashes --no-emit-index-url
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 

@@ -88,6 +88,15 @@ def test_a_lock_names_no_index_and_no_host(lock: str) -> None:
     assert "://" not in text
 
 
+def test_making_the_locks_again_raises_pins_only_if_asked_to() -> None:
+    kept, raised = (
+        subprocess.run(["make", "-n", "lock", *words], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+        for words in ((), ("UPGRADE=1",))
+    )
+    assert kept.stdout.count("pip compile") == len(LOCKS)
+    assert (kept.stdout.count("--upgrade"), raised.stdout.count("--upgrade")) == (0, len(LOCKS))
+
+
 @pytest.mark.parametrize("lock", ["requirements-dev.txt", "requirements-executor.txt", "requirements-image.txt"])
 def test_what_two_locks_share_has_the_same_version_in_both(lock: str) -> None:
     product = versions("requirements.txt")
