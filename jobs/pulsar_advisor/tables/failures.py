@@ -7,11 +7,14 @@ import re
 import sys
 from typing import Final
 
-from pulsar_advisor.model.errors import AdvisorError, StorageError
+from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
 from pulsar_advisor.storage.files import refused_by_storage
 
 _UNLOADED: Final = re.compile(r"ExceptionInInitializerError: Cannot unpack [^:\s]+: (?P<why>[^\n]+)")
 """Java's message for the library of compressed files, which it unpacks into its folder for temporary files."""
+
+_OF_ANOTHER_SPARK: Final = re.compile(r"InvalidClassException: \S+; local class incompatible")
+"""Java's message, on an executor, for an object that another release of Spark has sent."""
 
 _UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?P<file>\S+?)\.?\s")
 """Spark's message, the same from its Java and from a server, for a file that an executor can't read."""
@@ -39,6 +42,14 @@ def reported(error: Exception) -> AdvisorError | None:
         return StorageError(
             f"Spark's Java can't write into its folder for temporary files: {unloaded['why']}: make room there, or set "
             "TMPDIR to another"
+        )
+    if _OF_ANOTHER_SPARK.search(said):
+        import pyspark
+
+        minor = ".".join(pyspark.__version__.split(".")[:2])
+        return UsageError(
+            f"this job runs on Spark {pyspark.__version__}, the cluster's executors on another release: submit it to a "
+            f"cluster of Spark {minor}"
         )
     if (unread := _UNREAD.search(said)) is not None:
         return StorageError(

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import errno
 
+import pyspark
 import pytest
 
-from pulsar_advisor.model.errors import Refused, StorageError
+from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.tables.failures import reported
 
 
@@ -29,6 +30,19 @@ def test_a_file_that_executors_do_not_see_is_named_with_what_they_need() -> None
     )
     assert isinstance(found, StorageError)
     assert str(found).startswith("Spark can't read file:///root/raw/topics.zst: the root must be at the same path")
+
+
+def test_a_cluster_of_another_spark_is_named_with_the_one_it_takes() -> None:
+    message = (
+        "An error occurred while calling o80.localCheckpoint.\n: org.apache.spark.SparkException: Job aborted due to "
+        "stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: Lost task 0.3 in stage 0.0 (TID 3) "
+        "(10.0.0.7 executor 0): java.io.InvalidClassException: "
+        "org.apache.spark.sql.execution.datasources.FilePartition; local class incompatible: stream classdesc "
+        "serialVersionUID = -5521658, local class serialVersionUID = 73\n\tat java.base/java.io"
+    )
+    found = reported(RuntimeError(message))
+    assert isinstance(found, UsageError)
+    assert str(found).startswith(f"this job runs on Spark {pyspark.__version__}, the cluster's executors on another")
 
 
 def test_a_full_folder_for_temporary_files_is_not_taken_for_a_file_that_is_not_there() -> None:
