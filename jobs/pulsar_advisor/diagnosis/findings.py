@@ -10,6 +10,7 @@ from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_mana
 from pulsar_advisor.diagnosis.examination import Examination, Lack
 from pulsar_advisor.documents.diagnosis import Diagnosis, Row, Status
 from pulsar_advisor.model.configuration.class_names import load_manager_kind, simple_name
+from pulsar_advisor.model.configuration.defaults import listed_release
 from pulsar_advisor.model.configuration.releases import INTERNAL_LISTENER_SINCE, release_number
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings, setting_value
 from pulsar_advisor.model.configuration.settings import OF_THE_HOST
@@ -17,6 +18,7 @@ from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.proposals.configured import configured_strategies
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 LARGEST_CLOCK_DIFFERENCE_S: Final = 5.0
@@ -224,8 +226,7 @@ def _offset(seconds: float) -> str:
 
 
 def _release(found: Examination) -> Iterator[Row]:
-    by_release = _brokers_by(found.releases)
-    deciding = found.releases.get(found.leader or "", oldest_release(found.releases.values()))
+    by_release, deciding = _brokers_by(found.releases), _deciding_release(found)
     if deciding is None:
         return
     if len(by_release) > 1:
@@ -246,6 +247,10 @@ def _release(found: Examination) -> Iterator[Row]:
         return
     for note in (*settings.caveats, *settings.notes):
         yield Row("settings", "warning", note, "keep this in mind when reading recommendations")
+
+
+def _deciding_release(found: Examination) -> str | None:
+    return found.releases.get(found.leader or "", oldest_release(found.releases.values()))
 
 
 def _load_manager(found: Examination) -> Iterator[Row]:
@@ -318,14 +323,15 @@ def _switches(found: Examination) -> Iterator[Row]:
 
 
 def _strategies(found: Examination) -> Iterator[Row]:
-    if prevailing_load_manager(found.load_managers, found.leader) == "simple":
-        return  # it doesn't read these settings
-    for key, strategies in (
-        ("loadBalancerLoadSheddingStrategy", SHEDDERS),
-        ("loadBalancerLoadPlacementStrategy", PLACEMENTS),
-    ):
-        class_name = found.leading_settings.get(key, "")
-        if class_name and simple_name(class_name) not in {strategy.class_name for strategy in strategies}:
+    manager = prevailing_load_manager(found.load_managers, found.leader)
+    if manager is None:
+        return
+    keys = ("loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy")
+    shedder, placement = (found.leading_settings.get(key, "") for key in keys)
+    release = release_number(listed_release(_deciding_release(found) or ""))
+    own = configured_strategies(manager, shedder, placement, release)
+    for key, class_name, name, known in zip(keys, (shedder, placement), own, (SHEDDERS, PLACEMENTS), strict=True):
+        if class_name and name not in {strategy.name for strategy in known}:
             sentence = f"{key} is {class_name}, which isn't modelled: what Pulsar itself would do is unknown"
             yield Row("strategy", "warning", sentence, "compare with the strategies that `recommend` offers")
 

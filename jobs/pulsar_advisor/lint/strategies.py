@@ -149,9 +149,9 @@ def strategies_are_modelled(case: Case) -> Violation | None:
 def load_manager_reads_strategies(case: Case) -> Violation | None:
     """The load manager reads the strategies that are set.
 
-    The Simple manager reads neither key; the Extensible one replaces a shedder that wasn't written for it with
-    TransferShedder, and has one placement strategy. From 5.0.1 on, the Modular one places with LeastLongTermMessageRate
-    if AvgShedder is to place for another shedder.
+    The Simple manager reads neither key; the Extensible one replaces a shedder that it can't use with TransferShedder,
+    the Modular one up to 3.3 with OverloadShedder. The Extensible one has one placement strategy. From 5.0.1 on, the
+    Modular one places with LeastLongTermMessageRate if AvgShedder is to place for another shedder.
     """
     settings = case.settings
     wanted = {

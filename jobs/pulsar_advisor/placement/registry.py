@@ -35,6 +35,7 @@ PLACEMENTS: Final = (
         summary="The Extensible manager's: a broker whose load is far enough below the candidates' mean.",
         load_managers=("extensible",),
         first_release="3.0",
+        package="extensions.strategy",
     ),
     Strategy(
         name="RoundRobinBrokerSelector",

@@ -48,6 +48,7 @@ SHEDDERS: Final = (
         summary="Moves bundles from the most to the least loaded broker, swapping if one does not fit.",
         load_managers=("extensible",),
         first_release="3.0",
+        package="extensions.scheduler",
     ),
     Strategy(
         name="SimpleLoadManagerImpl",

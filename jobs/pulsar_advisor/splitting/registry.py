@@ -102,7 +102,7 @@ def algorithm_in_force(settings: LoadBalancerSettings) -> Strategy:
     A default that its release doesn't have falls back to `range_equally_divide` (Pulsar
     `NamespaceService.getNamespaceBundleSplitAlgorithmByName`).
     """
-    known = [strategy for strategy in SPLIT_ALGORITHMS if _line(strategy.first_release) <= settings.behaviour[:2]]
+    known = [strategy for strategy in SPLIT_ALGORITHMS if strategy.is_in(settings.behaviour)]
     wanted = settings.default_namespace_bundle_split_algorithm
     return next((strategy for strategy in known if strategy.name == wanted), SPLIT_ALGORITHMS[0])
 
@@ -115,8 +115,3 @@ def decider_of(load_manager: LoadManagerKind) -> Strategy:
 def split_decider(load_manager: LoadManagerKind) -> SplitDecider:
     """The decider of a load manager."""
     return cast("SplitDecider", decider_of(load_manager).load())
-
-
-def _line(release: str) -> tuple[int, int]:
-    major, minor = release.split(".")
-    return int(major), int(minor)

@@ -295,6 +295,7 @@ def test_an_unknown_load_manager_is_not_fit() -> None:
         ("loadBalancerSheddingEnabled", "false", "switch", "Pulsar doesn't unload on its own"),
         ("loadBalancerEnabled", "false", "switch", "brokers write no reports"),
         ("loadBalancerLoadSheddingStrategy", "com.example.OwnShedder", "strategy", "com.example.OwnShedder"),
+        ("loadBalancerLoadPlacementStrategy", "com.example.LeastResourceUsageWithWeight", "strategy", "com.example."),
         ("topicBundleAssignmentStrategy", "com.example.Assigner", "computable", "can't be computed from its hash"),
     ],
 )

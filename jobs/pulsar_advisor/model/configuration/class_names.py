@@ -28,11 +28,6 @@ LOAD_MANAGER_CLASSES: Final[Mapping[LoadManagerKind, str]] = {
 }
 
 _KIND_OF_REPORT: Final[Mapping[str, LoadManagerKind]] = {"LocalBrokerData": "modular", "LoadReport": "simple"}
-_KIND_OF_CLASS: Final[Mapping[str, LoadManagerKind]] = {
-    ".extensions.ExtensibleLoadManager": "extensible",
-    ".ModularLoadManager": "modular",
-    ".SimpleLoadManager": "simple",
-}
 
 
 def load_manager_kind(report_type: str | None, class_name: str | None) -> LoadManagerKind | None:
@@ -44,7 +39,12 @@ def load_manager_kind(report_type: str | None, class_name: str | None) -> LoadMa
     """
     if report_type is not None and report_type in _KIND_OF_REPORT:
         return _KIND_OF_REPORT[report_type]
-    return next((kind for part, kind in _KIND_OF_CLASS.items() if part in (class_name or "")), None)
+    return next((kind for kind, name in LOAD_MANAGER_CLASSES.items() if name == class_name), None)
+
+
+def may_exist(class_name: str) -> bool:
+    """Whether a class that Pulsar doesn't have may be an operator's own, by its package."""
+    return "." in class_name and not class_name.startswith(PACKAGE)
 
 
 def without_package(value: str) -> str:
@@ -55,21 +55,16 @@ def without_package(value: str) -> str:
 _SHEDS_AND_PLACES: Final = f"{PACKAGE}impl.AvgShedder"
 _PLACES_FOR_ITSELF_SINCE: Final = (5, 0, 1)
 _OWN_KEY_SINCE: Final = (3, 0, 8)
-_SHEDDER_REFUSED_SINCE: Final = (4, 0, 0)
 _FAILS_SINCE: Final = (4, 2, 0)
-_FALLBACK_SHEDDER: Final = f"{PACKAGE}impl.OverloadShedder"
 _FALLBACK_PLACEMENT: Final = f"{PACKAGE}impl.LeastLongTermMessageRate"
 
 
-def shedder_in_force(shedder_class: str, behaviour: tuple[int, int, int]) -> str:
-    """The class that the Modular manager sheds with, in a release that decides like `behaviour`.
+def replaces_shedder(behaviour: tuple[int, int, int]) -> bool:
+    """Whether the Modular manager sheds with OverloadShedder in place of a class that it can't use.
 
-    Before 4.0 OverloadShedder replaces a class that it can't use; from then on the manager doesn't start.
-    Source: `ModularLoadManagerImpl.createLoadSheddingStrategy` (2.11.0, 3.0.7; 4.0.8).
+    From 4.0 on it doesn't start. Source: `ModularLoadManagerImpl.createLoadSheddingStrategy` (2.11.0, 3.0.7; 4.0.8).
     """
-    if behaviour < _SHEDDER_REFUSED_SINCE and _is_of_extensible(shedder_class):
-        return _FALLBACK_SHEDDER
-    return shedder_class
+    return behaviour < (4, 0, 0)
 
 
 def placement_in_force(shedder_class: str, placement_class: str, behaviour: tuple[int, int, int]) -> str:
@@ -99,7 +94,7 @@ def why_modular_does_not_start(
     It can use no strategy of the Extensible manager, and before 5.0.1 AvgShedder places for no other shedder.
     `paired_class` is the value of `pairing_key`. Source: that of `pairing_key`; `LoadManager.create` (4.0.8; 4.2.4).
     """
-    classes = (shedder_in_force(shedder_class, behaviour), placement_class)
+    classes = (placement_class,) if replaces_shedder(behaviour) else (shedder_class, placement_class)
     places_for_other = placement_class == _SHEDS_AND_PLACES and paired_class != shedder_class
     if foreign := [simple_name(one) for one in classes if _is_of_extensible(one)]:
         why = f"{foreign[0]} is a strategy of the Extensible load manager"
@@ -119,7 +114,7 @@ def why_manager_does_not_start(class_name: str, behaviour: tuple[int, int, int])
     named = next(
         (one for one in LOAD_MANAGER_CLASSES.values() if simple_name(one) == simple_name(class_name)), class_name
     )
-    if class_name == named or not (class_name.startswith(PACKAGE) or class_name == simple_name(class_name)):
+    if class_name == named or may_exist(class_name):
         return None
     return f"{class_name} is no class of Pulsar's, {named} is: {_consequence(behaviour)}"
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from pulsar_advisor.model.cluster.inputs import Input
-from pulsar_advisor.model.configuration.class_names import simple_name
+from pulsar_advisor.model.configuration.class_names import PACKAGE, simple_name
+from pulsar_advisor.model.configuration.releases import line_of
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.text.some_of import nearest
 
@@ -30,11 +31,17 @@ class Strategy:
     """Load managers it ships with (`modular`, `simple`, `extensible`); it can be evaluated on any cluster."""
     first_release: str
     """First Pulsar release that has it; empty for a strategy of ours."""
+    package: str = "impl"
+    """Of its class, within Pulsar's of load balancing; two strategies of different managers may share a simple name."""
 
     @property
-    def class_name(self) -> str:
-        """Pulsar's simple class name; two strategies of different managers may share one."""
-        return simple_name(self.name)
+    def java_class(self) -> str:
+        """Pulsar's class, as settings name it; empty for a strategy of ours."""
+        return f"{PACKAGE}{self.package}.{simple_name(self.name)}" if self.first_release else ""
+
+    def is_in(self, release: tuple[int, ...]) -> bool:
+        """Whether a release of Pulsar has it, by the release's line."""
+        return bool(self.first_release) and line_of(self.first_release) <= release[:2]
 
     def load(self) -> ModuleType:
         """The strategy's module."""

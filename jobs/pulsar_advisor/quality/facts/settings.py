@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.model.configuration.class_names import LOAD_MANAGER_CLASSES, PACKAGE
+from pulsar_advisor.model.configuration.class_names import LOAD_MANAGER_CLASSES
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
-from pulsar_advisor.model.strategy.entry import Strategy
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS
@@ -28,8 +27,8 @@ def facts_of_settings(
 
     known = {
         "loadManagerClassName": tuple(LOAD_MANAGER_CLASSES.values()),
-        "loadBalancerLoadSheddingStrategy": _classes(SHEDDERS, "extensions.scheduler"),
-        "loadBalancerLoadPlacementStrategy": _classes(PLACEMENTS, "extensions.strategy"),
+        "loadBalancerLoadSheddingStrategy": tuple(one.java_class for one in SHEDDERS if one.java_class),
+        "loadBalancerLoadPlacementStrategy": tuple(one.java_class for one in PLACEMENTS),
         "defaultNamespaceBundleSplitAlgorithm": tuple(strategy.name for strategy in SPLIT_ALGORITHMS),
     }
     one_of = " ".join(f"when key = '{key}' then value in {names}" for key, names in known.items())
@@ -45,12 +44,4 @@ def facts_of_settings(
         "if(key = 'loadManagerClassName' and running_manager is not null, value = running_manager "
         f"and (not is_simple or value = '{LOAD_MANAGER_CLASSES['simple']}'), null) as is_the_running_manager",
         "if(key = 'topicBundleAssignmentStrategy', nullif(value, ''), null) as topic_assigner",
-    )
-
-
-def _classes(strategies: Sequence[Strategy], package_of_extensible: str) -> tuple[str, ...]:
-    """Pulsar's classes of these strategies."""
-    return tuple(
-        f"{PACKAGE}{package_of_extensible if one.load_managers == ('extensible',) else 'impl'}.{one.class_name}"
-        for one in strategies
     )

@@ -45,6 +45,28 @@ def test_a_class_of_ones_own_keeps_its_name(load_manager: LoadManagerKind) -> No
     assert configured_strategies(load_manager, "com.example.OurShedder", LONG_TERM, (4, 0, 8)).shedder == "OurShedder"
 
 
+@pytest.mark.parametrize(
+    ("load_manager", "release", "shedder_class", "runs"),
+    [
+        ("modular", (3, 3, 9), f"{PACKAGE}.impl.ThresholdSheder", "OverloadShedder"),
+        ("modular", (3, 3, 9), "ThresholdShedder", "OverloadShedder"),
+        ("modular", (2, 11, 0), AVG, "OverloadShedder"),
+        ("modular", (3, 3, 9), TRANSFER, "OverloadShedder"),
+        ("modular", (3, 3, 9), "com.example.OurShedder", "OurShedder"),
+        ("extensible", (4, 0, 8), f"{PACKAGE}.extensions.scheduler.TransferSheder", "TransferShedder"),
+    ],
+)
+def test_a_shedder_that_brokers_lack_is_replaced_as_pulsar_replaces_it(
+    load_manager: LoadManagerKind, release: tuple[int, int, int], shedder_class: str, runs: str
+) -> None:
+    assert configured_strategies(load_manager, shedder_class, LONG_TERM, release).shedder == runs
+
+
+def test_a_class_of_ones_own_is_not_taken_for_pulsars_of_that_name() -> None:
+    own = configured_strategies("modular", "com.example.ThresholdShedder", LONG_TERM, (4, 0, 8))
+    assert own.shedder == "com.example.ThresholdShedder"
+
+
 def test_settings_that_are_not_known_name_nothing() -> None:
     assert configured_strategies("modular", "", "", (5, 0, 1)) == ("", "")
 
