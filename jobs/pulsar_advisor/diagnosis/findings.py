@@ -12,7 +12,7 @@ from pulsar_advisor.documents.diagnosis import Diagnosis, Row, Status
 from pulsar_advisor.model.configuration.class_names import load_manager_kind, simple_name
 from pulsar_advisor.model.configuration.defaults import listed_release
 from pulsar_advisor.model.configuration.releases import INTERNAL_LISTENER_SINCE, release_number
-from pulsar_advisor.model.configuration.resolved_settings import resolve_settings, setting_value
+from pulsar_advisor.model.configuration.resolved_settings import is_release_default, resolve_settings
 from pulsar_advisor.model.configuration.settings import OF_THE_HOST
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
@@ -304,15 +304,11 @@ def _settings(found: Examination) -> Iterator[Row]:
         if len(by_value) > 1:
             differing = True
             todo = "set the same value on every broker, and restart those that differ"
-            if all(_is_default(key, found.releases.get(broker), settings) for broker, settings in known.items()):
+            if all(is_release_default(key, found.releases.get(broker), settings) for broker, settings in known.items()):
                 todo = "finish the upgrade: each has its release's default"
             yield Row("settings.agree", "warning", f"brokers disagree on {key}: {_spelt(by_value)}", todo)
     if len(known) > 1 and not differing:
         yield Row("settings.agree", "ok", f"the load-balancing settings of {len(known):,} brokers agree")
-
-
-def _is_default(key: str, release: str | None, settings: Mapping[str, str]) -> bool:
-    return bool(setting_value(key, release, settings) == setting_value(key, release))
 
 
 def _switches(found: Examination) -> Iterator[Row]:

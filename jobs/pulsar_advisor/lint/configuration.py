@@ -6,7 +6,7 @@ from typing import Final
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
 from pulsar_advisor.model.configuration.class_names import pairing_key
-from pulsar_advisor.model.configuration.resolved_settings import setting_value
+from pulsar_advisor.model.configuration.resolved_settings import is_release_default, setting_value
 from pulsar_advisor.model.configuration.settings import OF_THE_HOST, SETTING_KEYS
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement import filters
@@ -55,18 +55,22 @@ def shedding_is_enabled(case: Case) -> Violation | None:
 @rule(
     severity="warning",
     source="ServiceConfiguration: each broker reads its own file",
-    remedy="give all brokers the same values: any of them may become the leader",
+    remedy="finish the upgrade, or else give all brokers the same values: any of them may become the leader",
 )
 def brokers_agree(case: Case) -> Violation | None:
     """All brokers have the same load balancing settings.
 
     The leader's count for decisions, each broker's own for its reports, and any broker can become the leader.
     """
+    releases = dict(zip(case.state.brokers.ids, case.state.brokers.versions, strict=True))
     differing = []
     for key in sorted(SETTING_KEYS - OF_THE_HOST):
-        values = {settings[key] for settings in case.runtime.values() if key in settings}
+        known = {broker: settings for broker, settings in case.runtime.items() if key in settings}
+        values = {settings[key] for settings in known.values()}
         if len(values) > 1:
-            differing.append(f"{key} ({' or '.join(sorted(values))})")
+            by_release = all(is_release_default(key, releases.get(one), settings) for one, settings in known.items())
+            why = ", each its release's default" if by_release else ""
+            differing.append(f"{key} ({' or '.join(sorted(values))}{why})")
     return Violation(some_of(differing)) if differing else None
 
 

@@ -2,35 +2,35 @@
 
 Once a minute, a topic's controller splits the segment that is furthest above one of four limits, as long as the topic
 has fewer active segments than allowed: segment load / limit > 1. Half of its key hashes then go to each of two new
-segments, whose names, and so whose bundles, are others. While that segment serves a single key hash, none is split.
+segments, whose names, and so whose bundles, are others. While that segment serves a single key hash, none is split,
+nor where one of these limits isn't above that of merges.
 
 Not known here: whether the topic has a controller, which begins with its first stream or checkpoint consumer or
 administrative call, while producers and queue consumers do without one; the policies of namespaces and topics that
-override these settings; whether each limit is above that of merges, else it does nothing; how long ago the last split
-was; consumers, of which a subscription may have more than the topic has active segments. Then it also splits the
-segment with the most messages in, from 5.0.1 on only if they reach scalableTopicSplitVsRebucketMinMsgRateInThreshold;
-else it gives segments more entry buckets, and other names, for the same key hashes, and splits a minute later.
+override these settings; how long ago the last split was; consumers, of which a subscription may have more than the
+topic has active segments. Then it also splits the segment with the most messages in, from 5.0.1 on only if they reach
+scalableTopicSplitVsRebucketMinMsgRateInThreshold; else it gives segments more entry buckets, and other names, for the
+same key hashes, and splits a minute later.
 Source: Pulsar `AutoScalePolicyEvaluator.decide` (5.0.0-M1, 5.0.1), `ScalableTopicController`, `ScalableTopicService`
 (5.0.1).
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState
 from pulsar_advisor.model.cluster.segment_changes import key_hashes
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.resolved_settings import SPLIT_AND_MERGE_LIMITS, why_controllers_idle
+from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, LoadBalancerSettings
 
 SETTING_KEYS: Final = (
     "scalableTopicAutoScaleEnabled",
     "scalableTopicMaxSegments",
-    "scalableTopicSplitMsgRateInThreshold",
-    "scalableTopicSplitMsgRateOutThreshold",
-    "scalableTopicSplitBytesRateInThreshold",
-    "scalableTopicSplitBytesRateOutThreshold",
+    *chain.from_iterable(SPLIT_AND_MERGE_LIMITS),
 )
 
 
@@ -42,16 +42,9 @@ def splits_by_itself(state: ClusterState, settings: LoadBalancerSettings) -> Boo
     """
     topics, segments = state.topics, state.topics.segments
     due: Booleans = np.zeros(len(segments), dtype=np.bool_)
-    limits = np.array(
-        (
-            settings.scalable_topic_split_msg_rate_in_threshold,
-            settings.scalable_topic_split_msg_rate_out_threshold,
-            settings.scalable_topic_split_bytes_rate_in_threshold,
-            settings.scalable_topic_split_bytes_rate_out_threshold,
-        )
-    )
-    if not settings.scalable_topic_auto_scale_enabled or (limits <= 0).any():  # Pulsar takes such a limit for a mistake
+    if not settings.scalable_topic_auto_scale_enabled or why_controllers_idle(settings):
         return due
+    limits = np.array([getattr(settings, FIELD_OF_KEY[split]) for split, _ in SPLIT_AND_MERGE_LIMITS])
     unknown = np.isnan(segments.controller_traffic)
     traffic = np.where(unknown, topics.traffic[segments.row], segments.controller_traffic)
     score = np.fmax.reduce(traffic / limits, axis=1)

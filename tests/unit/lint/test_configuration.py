@@ -30,6 +30,13 @@ def test_brokers_that_disagree_are_named_by_their_key() -> None:
     assert rule.find(case(50, 40, runtime={"b1:8080": {key: "10"}, "b2:8080": {key: "10"}})) is None
 
 
+def test_brokers_that_disagree_by_their_releases_defaults_alone_are_marked() -> None:
+    runtime = {"b1:8080": {"maxUnloadPercentage": "0.2"}, "new:8080": {"maxUnloadPercentage": "0.5"}}
+    mixed = case(50, brokers=[BrokerRow("new:8080", version="5.0.1")], runtime=runtime)
+    found = violation(configuration.brokers_agree, mixed)
+    assert found.sentence == "maxUnloadPercentage (0.2 or 0.5, each its release's default)"
+
+
 def test_brokers_may_have_different_network_cards() -> None:
     runtime = {"b1:8080": {"loadBalancerOverrideBrokerNicSpeedGbps": "1"}, "b2:8080": {}}
     runtime["b2:8080"] = {"loadBalancerOverrideBrokerNicSpeedGbps": "10"}

@@ -100,7 +100,7 @@ def test_that_fewer_seeds_were_simulated_is_said(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_dynamic_value_that_no_line_overrides_is_to_be_deleted() -> None:
-    upgrade = settings_upgrade("4.0.8", {}, {"scalableTopicSplitMsgRateInThreshold": "50"}, "5.0.1", "modular")
+    upgrade = settings_upgrade("4.0.8", {}, {"scalableTopicSplitMsgRateInThreshold": "5000"}, "5.0.1", "modular")
     found = upgrade_preview(UNEVEN, upgrade, UpgradeRequest("5.0.1", seeds=1, cycles=1))
     assert found.notes[-1] == (
         "Dynamic values that 5.0.1 reads and 4.0.8 ignores: scalableTopicSplitMsgRateInThreshold. No line in a file "

@@ -42,6 +42,12 @@ def test_no_segment_is_split_where_that_is_switched_off_or_the_topic_has_its_mos
     assert due(hot, scalableTopicMaxSegments="3") == [True, False]
 
 
+def test_no_segment_is_split_where_a_split_limit_is_not_above_the_limit_of_merges() -> None:
+    hot = clicks((20_000.0, 0.0, 0.0, 0.0))
+    assert due(hot, scalableTopicSplitMsgRateInThreshold="1000") == [False, False]
+    assert due(hot, scalableTopicSplitMsgRateInThreshold="1001") == [True, False]
+
+
 def test_the_hottest_segments_are_split_first_and_those_without_room_are_not() -> None:
     both = clicks((20_000.0, 0.0, 0.0, 0.0), (0.0, 0.0, 500e6, 0.0))
     assert due(both) == [True, True]

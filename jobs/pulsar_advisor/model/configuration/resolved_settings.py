@@ -43,6 +43,11 @@ from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, SETTING_KE
 
 WHAT_IF: Final = "what-if"
 """The origin of a value that a user replaced."""
+SPLIT_AND_MERGE_LIMITS: Final = tuple(
+    (f"scalableTopicSplit{figure}Threshold", f"scalableTopicMerge{figure}Threshold")
+    for figure in ("MsgRateIn", "MsgRateOut", "BytesRateIn", "BytesRateOut")
+)
+"""Of segments of scalable topics, in the order of a topic's figures."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class ResolvedSettings:
 
     values: LoadBalancerSettings
     origins: Mapping[str, str]
-    """Pulsar's key -> `default <release>`, `runtime`, `dynamic` or `what-if`."""
+    """Pulsar's key -> `default <release>`, `runtime`, `dynamic`, `what-if`, or `not captured`."""
     release: str
     """The listed release whose defaults were used."""
     caveats: tuple[str, ...]
@@ -96,6 +101,9 @@ def resolve_settings(
             value, note = runtime_value(key, text)
             notes += note
             texts[key], origins[key] = value, "runtime"
+    for split, merge in SPLIT_AND_MERGE_LIMITS:
+        if split in (runtime or {}) and merge not in (runtime or {}):  # by a pulsar-advisor that kept only the former
+            texts[merge], origins[merge] = 0, "not captured"
     for key, text in (dynamic or {}).items():
         if key not in known:
             continue
@@ -123,6 +131,8 @@ def resolve_settings(
             notes.append(f"{key} does not exist in {release}; the what-if sets it anyway.")
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
     notes += _not_as_configured(values)
+    if values.scalable_topic_auto_scale_enabled and (why := why_controllers_idle(values)):
+        notes.append(f"Controllers of scalable topics neither split nor merge segments: {why}.")
     caveats = (*_assumed(assumed), *newer_than_known(str(pulsar_version)))
     return ResolvedSettings(values, origins, release, caveats, tuple(notes))
 
@@ -148,6 +158,18 @@ def why_not_modular(values: LoadBalancerSettings) -> str | None:
     )
 
 
+def why_controllers_idle(values: LoadBalancerSettings) -> str | None:
+    """The limits that keep controllers from splitting and merging segments of scalable topics; None if they may.
+
+    Source: `AutoScaleConfig.validated` (5.0.0-M1, 5.0.1).
+    """
+    for split, merge in SPLIT_AND_MERGE_LIMITS:
+        upper, lower = (getattr(values, FIELD_OF_KEY[key]) for key in (split, merge))
+        if not 0 <= lower < upper:
+            return f"{split}={upper:.15g} must be above {merge}={lower:.15g}"
+    return None
+
+
 def _not_as_configured(values: LoadBalancerSettings) -> list[str]:
     """A sentence if the load manager, or the Modular one's placement strategy, is configured but not in force."""
     if why := why_manager_does_not_start(values.load_manager_class_name, values.behaviour):
@@ -162,6 +184,11 @@ def _not_as_configured(values: LoadBalancerSettings) -> list[str]:
         f"The brokers place with {simple_name(used)}: {simple_name(placement)} is not a placement "
         f"strategy for {simple_name(shedder)}."
     ]
+
+
+def is_release_default(key: str, pulsar_version: str | None, runtime: Mapping[str, str]) -> bool:
+    """Whether a broker of this version has the release's default, by its runtime configuration."""
+    return bool(setting_value(key, pulsar_version, runtime) == setting_value(key, pulsar_version))
 
 
 def setting_value(

@@ -129,6 +129,10 @@ class LoadBalancerSettings(BaseModel):
     scalable_topic_split_msg_rate_out_threshold: Amount
     scalable_topic_split_bytes_rate_in_threshold: Count
     scalable_topic_split_bytes_rate_out_threshold: Count
+    scalable_topic_merge_msg_rate_in_threshold: Amount
+    scalable_topic_merge_msg_rate_out_threshold: Amount
+    scalable_topic_merge_bytes_rate_in_threshold: Count
+    scalable_topic_merge_bytes_rate_out_threshold: Count
     namespace_bundle_unloading_timeout_ms: Count
     metadata_store_operation_timeout_seconds: Count
 

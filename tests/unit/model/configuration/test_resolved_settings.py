@@ -87,6 +87,20 @@ def test_only_the_modular_manager_replaces_a_placement() -> None:
     assert resolve_settings("5.0.1", {**texts, **extensible}).notes == ()
 
 
+def test_controllers_of_scalable_topics_that_a_pair_of_limits_keeps_idle_are_noted() -> None:
+    split, merge = "scalableTopicSplitMsgRateInThreshold", "scalableTopicMergeMsgRateInThreshold"
+    assert resolve_settings("5.0.1", {split: "1000", merge: "1000.0"}).notes == (
+        f"Controllers of scalable topics neither split nor merge segments: {split}=1000 must be above {merge}=1000.",
+    )
+    assert resolve_settings("5.0.1", {split: "1000", merge: "999"}).notes == ()
+
+
+def test_a_limit_of_merges_that_an_earlier_capture_lacks_keeps_no_controller_idle() -> None:
+    settings = resolve_settings("5.0.1", {"scalableTopicSplitMsgRateInThreshold": "300"})
+    assert settings.notes == ()
+    assert settings.origins["scalableTopicMergeMsgRateInThreshold"] == "not captured"
+
+
 @pytest.mark.parametrize("version", ["2.10.4", "1.22.0"])
 def test_old_releases_get_no_recommendations(version: str) -> None:
     with pytest.raises(DataNotFit, match=r"tables of this cluster but no recommendations"):
