@@ -245,9 +245,7 @@ def _obstacle(alone: Plan, move: Step, brought_to: str | None, found: Found) -> 
         return f"the bundle is on {at} now, and the run brought it to {brought_to}: it was moved since"
     if move.destination not in found.active_brokers:
         return f"{move.destination}, where the bundle was, is not an active broker"
-    return next(
-        chain(malformed(alone), differences(move, move.expect.boundaries, at, found, alone.pulsar_version)), None
-    )
+    return next(chain(malformed(alone), differences(move, move.expect.boundaries, at, found)), None)
 
 
 def _impossible(step: Step, why: str) -> Step:

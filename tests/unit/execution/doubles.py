@@ -72,6 +72,8 @@ class FakeCluster:
         default_factory=lambda: [f"persistent://{NAMESPACE}/{name}" for name in ("a", "b", "c", "d", "e", "f")]
     )
     policies: tuple[IsolationPolicy, ...] = ()
+    releases: dict[str, str] = field(default_factory=dict)
+    """Those of brokers that don't run 4.0.8."""
     peers: frozenset[str] = frozenset()
     lands_on: Callable[[Unload], str | None] = lambda unload: unload.destination
     """Where an unload brings a bundle; None: back to where it was."""
@@ -203,6 +205,12 @@ class FakeCluster:
         bounds = parse_range(bundle)
         mine = (topic for topic in self.all_topics if topic.startswith(f"persistent://{namespace}/"))
         return tuple(topic for topic in mine if contains(*bounds, topic_hash(topic)))
+
+    def leader(self) -> str | None:
+        return None
+
+    def release(self, broker: str) -> str:
+        return self.releases.get(broker, "4.0.8")
 
     def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
         return self.policies

@@ -125,6 +125,12 @@ class ClusterPort(Protocol):
     def reports_within_s(self) -> float:
         """How long a new owner may report no topics of a bundle: until its next statistics pass."""
 
+    def leader(self) -> str | None:
+        """Id of the leader; None while there is none."""
+
+    def release(self, broker: str) -> str:
+        """The release of Pulsar that an active broker runs, as `4.0.8`."""
+
     def active_brokers(self) -> frozenset[str]:
         """Ids (`host:port`) of the currently registered brokers."""
 

@@ -141,10 +141,9 @@ class AdminCluster:
 
     @cached_property
     def _settings(self) -> LoadBalancerSettings:
-        version = self._read.version(self._met(min(self.active_brokers())))
         dynamic = self._read.dynamic_configuration()
         return resolve_settings(
-            version,
+            self.release(min(self.active_brokers())),
             {key: value for key, value in self._configuration.items() if key in WEIGHT_KEYS},
             {key: value for key, value in dynamic.items() if key in WEIGHT_KEYS},
         ).values
@@ -351,6 +350,10 @@ class AdminCluster:
     def leader(self) -> str | None:
         """Id of the leader; None while there is none."""
         return self._read.leader()
+
+    def release(self, broker: str) -> str:
+        """The release of Pulsar that an active broker runs."""
+        return self._read.version(self._met(broker))
 
     def why_unhealthy(self, broker: str) -> str | None:
         """What a broker's own health check says, asked at its own address; None if it is healthy.

@@ -20,9 +20,6 @@ from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 class RestartPort(ClusterPort, Protocol):
     """One cluster whose brokers are restarted."""
 
-    def leader(self) -> str | None:
-        """Id of the leader; None while there is none."""
-
     def why_unhealthy(self, broker: str) -> str | None:
         """What a broker's own health check says, asked at its own address; None if it is healthy."""
 

@@ -7,6 +7,7 @@ the outcome of each call.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -111,6 +112,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
         if (seen := roll.look()).recorded.announced is not None:
             _confirm(roll, seen, wait_s)
         if not roll.look().left:
+            _compare_releases(roll)
             record_end(roll.ledger, roll.digest, ALL_RESTARTED)
             return None
         result = None
@@ -270,6 +272,16 @@ def _confirm(roll: Roll, seen: Progress, wait_s: float) -> None:
     proof = "" if turn.started_at_ms is None else ", and its process is another one"
     record_restarted(roll.ledger, roll.digest, turn.broker, f"said by {person}{proof}")
     roll.progress(f"{turn.broker} is back")
+
+
+def _compare_releases(roll: Roll) -> None:
+    """Say which brokers run which release, unless all run one: a broker may have come back on its old one."""
+    of_release = defaultdict(list)
+    for broker in sorted(roll.cluster.active_brokers()):
+        of_release[roll.cluster.release(broker)].append(broker)
+    if len(of_release) > 1:
+        found = "; ".join(f"{release} on {some_of(brokers)}" for release, brokers in sorted(of_release.items()))
+        roll.progress(f"every broker was restarted, but not on one release: {found}")
 
 
 def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:

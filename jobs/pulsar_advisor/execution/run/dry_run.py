@@ -52,7 +52,7 @@ def dry_run(attempt: Attempt, refusals: tuple[str, ...], unfinished: Run | None)
         if lost := [name for name in step.after if name in left_out]:
             reasons.append(f"it comes after {', '.join(lost)}, which was not confirmed")
         elif state == "pending":
-            reasons += differences(step, expected_boundaries(step, done), step.source, found, plan.pulsar_version)
+            reasons += differences(step, expected_boundaries(step, done), step.source, found)
             if "worse" not in allowed.consents:
                 moved = [earlier.id for earlier in done]
                 foreseen = [name for name in moved if name not in records or records[name].state == "pending"]

@@ -166,7 +166,7 @@ def _perform(run: OngoingRun, step: Step) -> Waits[None]:
 
 def _changes(run: OngoingRun, step: Step, boundaries: tuple[str, ...], found: Found) -> Sequence[str]:
     """How the cluster differs from what a step requires, and why the step would overload its destination."""
-    changed = list(differences(step, boundaries, step.source, found, run.plan.pulsar_version))
+    changed = list(differences(step, boundaries, step.source, found))
     if "worse" not in run.approval.consents:
         moved = {name for name, record in run.held.steps().items() if record.state in ("sent", "confirmed")}
         changed += overload(run.plan, step, found.destination_usage_ratio, moved)

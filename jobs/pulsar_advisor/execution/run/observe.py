@@ -44,13 +44,15 @@ def look(
     else:
         topics = cluster.loaded_topics(owner, step.namespace, step.bundle) if owner else ()
     peers = cluster.anti_affinity_peers(step.namespace) if step.destination else frozenset()
+    policies = cluster.isolation_policies() if step.destination else ()
     return Found(
         active_brokers=active,
         boundaries=boundaries,
         owner=owner,
         topics=len(topics),
         topic_names=topics,
-        isolation_policies=cluster.isolation_policies() if step.destination else (),
+        isolation_policies=policies,
+        release=cluster.release(cluster.leader() or owner or min(active)) if policies else "",
         peers_at_source=_count_at(cluster, step.source, peers, moved),
         peers_at_destination=_count_at(cluster, step.destination, peers, moved, arriving),
         destination_usage_ratio=cluster.usage_ratio(step.destination) if step.destination in active else None,

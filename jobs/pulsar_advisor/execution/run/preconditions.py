@@ -59,6 +59,8 @@ class Found:
     topic_names: tuple[str, ...] = ()
     """Theirs, as far as they are reported."""
     isolation_policies: tuple[IsolationPolicy, ...] = ()
+    release: str = ""
+    """The leader's, or else the owner's, by which they match; empty without policies."""
     peers_at_source: int = 0
     """Other namespaces of the same anti-affinity group with bundles on the source (next: on the destination)."""
     peers_at_destination: int = 0
@@ -252,9 +254,7 @@ def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> st
     return None
 
 
-def differences(
-    step: Step, boundaries: tuple[str, ...], owner: str, found: Found, pulsar_version: str
-) -> Iterator[str]:
+def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Found) -> Iterator[str]:
     """How the cluster differs from the state a step requires; `boundaries` and `owner` are the required ones."""
     if not found.boundaries:
         yield f"namespace {step.namespace} does not exist or is being deleted"
@@ -274,7 +274,7 @@ def differences(
         yield f"the bundle has {count(found.topics, 'topic')}, and a split needs two"
     yield from filter(None, (_in_the_way(step, call) for call in found.open_calls))
     if step.destination is not None:
-        yield from _destination_differences(step.namespace, step.destination, found, pulsar_version)
+        yield from _destination_differences(step.namespace, step.destination, found)
 
 
 def _in_the_way(step: Step, call: OpenCall) -> str | None:
@@ -288,11 +288,10 @@ def _in_the_way(step: Step, call: OpenCall) -> str | None:
     return f"{what}: first {call.to_do}" if call.bundle == step.bundle_name else None
 
 
-def _destination_differences(namespace: str, destination: str, found: Found, pulsar_version: str) -> Iterator[str]:
-    policies, active = found.isolation_policies, found.active_brokers
+def _destination_differences(namespace: str, destination: str, found: Found) -> Iterator[str]:
     if destination not in found.active_brokers:
         yield f"the destination {destination} is not an active broker"
-    if (reason := isolated_from(namespace, destination, policies, active, pulsar_version)) is not None:
+    if (reason := isolated_from(namespace, destination, found)) is not None:
         yield reason
     if found.peers_at_destination > found.peers_at_source:
         yield (
@@ -301,13 +300,7 @@ def _destination_differences(namespace: str, destination: str, found: Found, pul
         )
 
 
-def isolated_from(
-    namespace: str,
-    broker: str,
-    policies: Sequence[IsolationPolicy],
-    active_brokers: Iterable[str],
-    pulsar_version: str,
-) -> str | None:
+def isolated_from(namespace: str, broker: str, found: Found) -> str | None:
     """Why isolation policies exclude a namespace from a broker, or None.
 
     The first policy whose namespace pattern matches applies; its secondary brokers count only while fewer than
@@ -316,7 +309,7 @@ def isolated_from(
     """
     if broker_host(broker) is None:
         return f"{broker} is not a broker id of the form host:port"
-    release = release_number(listed_release(pulsar_version))
+    policies, release = found.isolation_policies, release_number(listed_release(found.release))
 
     def among(expressions: Sequence[str], *brokers: str) -> int:
         return _matches(matched_brokers(expressions, brokers, release))
@@ -326,7 +319,7 @@ def isolated_from(
             if _matches(matched(policy.namespaces, [namespace])):
                 if among(policy.primary, broker):
                     return None
-                primaries = among(policy.primary, *active_brokers)
+                primaries = among(policy.primary, *found.active_brokers)
                 if among(policy.secondary, broker) and needs_secondaries(primaries, policy.min_limit):
                     return None
                 return f"isolation policy '{policy.name}' keeps {namespace} off {broker}"

@@ -36,7 +36,7 @@ def split(run: OngoingRun, step: Step, boundaries: tuple[str, ...]) -> Waits[Non
         check_approval(run, pause_s)
         yield from wait(run, pause_s)
         check_interruption(run)
-        if any(differences(step, boundaries, step.source, run.look(step), run.plan.pulsar_version)):
+        if any(differences(step, boundaries, step.source, run.look(step))):
             seen = yield from _await_boundaries(run, step, run.clock.monotonic_s())
             break
         check_guard(run)

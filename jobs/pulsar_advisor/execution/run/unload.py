@@ -65,7 +65,7 @@ def unload(
                 return (yield from _confirm_unload(run, step, found.owner))
             # A broker that has just taken over the bundle reports its topics only after the next statistics pass.
             found = replace(found, topics=1)
-            if changed := list(differences(step, boundaries, at, found, run.plan.pulsar_version)):
+            if changed := list(differences(step, boundaries, at, found)):
                 why = f"and before another attempt: {'; '.join(changed)}"
                 return _missed(run, step, reply, found.owner, why, is_open=is_open and found.owner in (at, None))
             check_guard(run)

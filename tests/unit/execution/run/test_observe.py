@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulsar_advisor.execution.run.observe import find_owner
-from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE
+from pulsar_advisor.execution.run.observe import find_owner, look
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, FakeTime, unload_step
 
 
 class Asked:
@@ -20,6 +21,12 @@ class Asked:
     def owned_bundles(self, broker: str) -> frozenset[str]:
         self.brokers.append(broker)
         return frozenset({f"{NAMESPACE}/{LOWER}"} if broker == B3 else ())
+
+
+def test_isolation_policies_match_by_the_release_of_today() -> None:
+    anywhere = IsolationPolicy("vip", ("shop/.*",), (".*",), (), 1, 100)
+    cluster = FakeCluster(FakeTime(), policies=(anywhere,), releases={B1: "5.0.1"})
+    assert look(cluster, unload_step(), {}, ()).release == "5.0.1"
 
 
 def asked_for(likely: list[str]) -> list[str]:

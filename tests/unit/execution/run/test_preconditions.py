@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.execution.run.preconditions import foreign, isolated_from, malformed, overload, stale
+from pulsar_advisor.execution.run.preconditions import Found, foreign, isolated_from, malformed, overload, stale
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.plan import Step, StepPrediction
 from unit.execution.doubles import B1, B2, B3, START_MS, UPPER, make_plan, split_step, unload_step
@@ -87,6 +87,10 @@ def policy(primary: str, secondary: str = "nobody", namespaces: str = "shop/.*",
     return IsolationPolicy("vip", (namespaces,), (primary,), (secondary,), min_limit, 100)
 
 
+def found(policies: tuple[IsolationPolicy, ...], release: str = "4.0.8") -> Found:
+    return Found(ACTIVE, (), None, 0, isolation_policies=policies, release=release)
+
+
 @pytest.mark.parametrize(
     ("policies", "allowed"),
     [
@@ -102,22 +106,19 @@ def policy(primary: str, secondary: str = "nobody", namespaces: str = "shop/.*",
     ],
 )
 def test_isolation_policies_say_where_a_namespace_may_go(policies: tuple[IsolationPolicy, ...], allowed: bool) -> None:
-    assert (isolated_from("shop/orders", B2, policies, ACTIVE, "4.0.8") is None) == allowed
+    assert (isolated_from("shop/orders", B2, found(policies)) is None) == allowed
 
 
 def test_from_5_0_1_on_policies_may_name_a_broker_by_its_whole_id() -> None:
     here, elsewhere = (policy(r"10\.0\.0\.2:\d+", namespaces=one) for one in ("shop/.*", "bank/.*"))
-    assert isolated_from("shop/orders", B2, [here], ACTIVE, "5.0.1") is None
-    assert "keeps shop/orders off" in (isolated_from("shop/orders", B2, [here], ACTIVE, "4.0.8") or "")
-    assert "for other namespaces" in (isolated_from("shop/orders", B2, [elsewhere], ACTIVE, "5.0.1") or "")
-    assert isolated_from("shop/orders", B2, [elsewhere], ACTIVE, "4.0.8") is None
+    assert isolated_from("shop/orders", B2, found((here,), "5.0.1")) is None
+    assert "keeps shop/orders off" in (isolated_from("shop/orders", B2, found((here,), "4.0.8")) or "")
+    assert "for other namespaces" in (isolated_from("shop/orders", B2, found((elsewhere,), "5.0.1")) or "")
+    assert isolated_from("shop/orders", B2, found((elsewhere,), "4.0.8")) is None
 
 
 def test_a_broker_id_without_a_port_fits_no_policy() -> None:
-    assert (
-        isolated_from("shop/orders", "pulsar-2", (), ACTIVE, "4.0.8")
-        == "pulsar-2 is not a broker id of the form host:port"
-    )
+    assert isolated_from("shop/orders", "pulsar-2", found(())) == "pulsar-2 is not a broker id of the form host:port"
 
 
 @pytest.mark.parametrize(

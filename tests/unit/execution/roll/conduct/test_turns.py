@@ -47,6 +47,16 @@ def test_every_broker_is_empty_before_its_restart_and_no_bundle_moves_more_often
     assert audit(ledger).findings == ()
 
 
+def test_a_broker_that_came_back_on_its_old_release_is_named_at_the_end(roll: Roll, cluster: RestartedCluster) -> None:
+    said: list[str] = []
+    go_on(roll)
+    while (turn := roll.look().turn) is not None:
+        cluster.restart(turn.broker)
+        cluster.releases[turn.broker] = "4.0.8" if turn.broker == B2 else "5.0.1"
+        go_on_after(replace(roll, progress=said.append), turn.broker)
+    assert f"every broker was restarted, but not on one release: 4.0.8 on {B2}; 5.0.1 on {B1}, {B3}" in said
+
+
 def test_a_roll_that_waits_for_a_restart_and_hears_of_none_stays_as_it_is(roll: Roll, cluster: FakeCluster) -> None:
     assert outcome(go_on(roll)) == "done"
     sent = len(cluster.writes)
