@@ -127,20 +127,24 @@ def settings_are_read(case: Case) -> Violation | None:
 
 @rule(
     severity="warning",
-    source="BrokerVersionFilter (2.11.0 to 5.0.1)",
+    source="BrokerVersionFilter, ModularLoadManagerImpl.selectBroker (2.11.0 to 5.0.1)",
     remedy="finish the upgrade, or set preferLaterVersions=false meanwhile",
     load_managers=("modular", "extensible"),
 )
 def older_brokers_get_bundles(case: Case) -> Violation | None:
     """Brokers of every version in the cluster get bundles.
 
-    With preferLaterVersions only the brokers of the newest version do, which overloads the first upgraded one.
+    With preferLaterVersions only the brokers of the newest version do, which overloads the first upgraded one. Where
+    the Modular manager distributes bundles evenly, it does that first.
     """
+    settings = case.settings
+    if case.state.load_manager == "modular" and settings.load_balancer_distribute_bundles_evenly_enabled:
+        return None
     texts = [case.state.brokers.versions[row] for row in case.rows.tolist()]
     versions = {text: version for text in texts if (version := semantic_version(text)) is not None}
     # Where a version can't be read, Pulsar's filter fails, and every broker gets bundles.
     unreadable = not versions.keys() >= set(texts)
-    if not case.settings.prefer_later_versions or unreadable or len(set(versions.values())) < 2:
+    if not settings.prefer_later_versions or unreadable or len(set(versions.values())) < 2:
         return None
     in_order = sorted(versions, key=versions.__getitem__)
     newest = sum(versions[text] == versions[in_order[-1]] for text in texts)

@@ -94,25 +94,31 @@ def test_what_the_simple_manager_does_not_read_is_named() -> None:
     assert configuration.settings_are_read.find(of) is not None
 
 
+PREFERS = {"preferLaterVersions": "true", "loadBalancerDistributeBundlesEvenlyEnabled": "false"}
+
+
 def test_a_cluster_in_mid_upgrade_that_prefers_later_versions_is_named() -> None:
-    rule, prefers = configuration.older_brokers_get_bundles, {"preferLaterVersions": "true"}
+    rule, prefers = configuration.older_brokers_get_bundles, PREFERS
     upgraded = BrokerRow("new:8080", version="4.2.4")
     found = violation(rule, case(50, 40, brokers=[upgraded], settings=prefers))
     assert found.sentence == "1 of 3 brokers, with 4.2.4, get all bundles; those with 4.0.8 get none"
     assert rule.find(case(50, 40, brokers=[upgraded])) is None
     assert rule.find(case(50, 40, settings=prefers)) is None
+    evenly = {**prefers, "loadBalancerDistributeBundlesEvenlyEnabled": "true"}
+    assert rule.find(case(50, 40, brokers=[upgraded], settings=evenly)) is None
+    assert rule.find(case(50, 40, brokers=[upgraded], settings=evenly, load_manager="extensible")) is not None
 
 
 def test_the_newest_version_is_the_one_with_the_greatest_numbers() -> None:
     upgraded = [BrokerRow(f"new-{number}:8080", version="4.0.10") for number in range(3)]
-    of = case(50, brokers=upgraded, settings={"preferLaterVersions": "true"})
+    of = case(50, brokers=upgraded, settings=PREFERS)
     found = violation(configuration.older_brokers_get_bundles, of)
     assert found.sentence == "3 of 4 brokers, with 4.0.10, get all bundles; those with 4.0.8 get none"
 
 
 def test_where_a_version_cannot_be_compared_every_broker_gets_bundles() -> None:
     own_build = BrokerRow("new:8080", version="4.2.4.1")
-    rule, prefers = configuration.older_brokers_get_bundles, {"preferLaterVersions": "true"}
+    rule, prefers = configuration.older_brokers_get_bundles, PREFERS
     assert rule.find(case(50, 40, brokers=[own_build], settings=prefers)) is None
 
 
