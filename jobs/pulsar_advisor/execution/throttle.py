@@ -97,10 +97,9 @@ class ApplyThrottle:
             raise Refused(f"the approval is stricter: {looser}. Keep to it, or have the plan approved again")
         return changed
 
-    def takes_s(self, unloads: int, splits: int = 0) -> float:
-        """About how long a run of these calls takes, one at a time; a call itself takes less than a second."""
-        hold_s = self.canary_hold_s if unloads else 0.0
-        return hold_s + max(0, unloads + splits - 1) * self.pause_s
+    def takes_s(self, calls: int) -> float:
+        """About how long a run of so many calls takes, one at a time; a call itself takes less than a second."""
+        return self.canary_hold_s + (calls - 1) * self.pause_s if calls else 0.0
 
     def sentences(self) -> Iterator[str]:
         """Each limit as a sentence, for a person to read before approving."""

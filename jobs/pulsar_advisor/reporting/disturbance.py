@@ -23,8 +23,8 @@ from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.planning.advice.compare import clients_of
 from pulsar_advisor.reporting.figures import count, throughput
 
-TakesS = Callable[[int, int], float]
-"""Unloads, splits -> the seconds that they take at the default pace."""
+TakesS = Callable[[int], float]
+"""Calls -> the seconds that they take at the default pace."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def disturbance_of(state: ClusterState, plan: Plan | None, takes_s: TakesS | Non
     largest = max(unloads, key=lambda step: (step.expect.topics, clients[step.id]), default=None)
     return Disturbance(
         calls=len(steps),
-        least_duration_s=None if takes_s is None else takes_s(len(unloads), len(steps) - len(unloads)),
+        least_duration_s=None if takes_s is None else takes_s(len(steps)),
         topics=sum(step.expect.topics for step in unloads),
         clients=clients.total(),
         throughput_bytes_per_s=sum(step.expect.throughput_bytes_per_s or 0.0 for step in unloads),

@@ -41,6 +41,7 @@ end of the range only, or if figures that validation doubts are right."""
 _CERTAIN_WITHIN: Final = 0.01
 """Ends of a range that are nearer than this are one figure."""
 _ROUNDING: Final = 1e-9
+"""By how much sums that reach a target exactly may come out above it."""
 _LARGE_BASE: Final = 1 / 3
 """Share of the CPU usage above which a base says that CPU may not follow messages."""
 
@@ -144,7 +145,7 @@ class _Load:
         more = 1.0
         for end in ends:
             for resource in np.flatnonzero((self.share > 0).all(axis=0)).tolist():
-                limit = target * (1 + _ROUNDING) / self.share[:, resource]
+                limit = target / self.share[:, resource]
                 room = limit[self.of_type] - end.stays[:, resource]
                 of_one_more = float(limit[machine] - end.typical[machine, resource])
                 lacks = end.moves[resource] - room[~is_own].sum() - np.cumsum([0.0, *room[is_own]])
@@ -167,6 +168,7 @@ def scale(room: Room, target_ratio: float) -> Scale:
     numbers = [int(number) for number in np.bincount(of_type)]
     titles = _titles(limits, [room.state.brokers.ids[row] for row in rows[first].tolist()])
     load = _load(room, rows, limits, of_type)
+    target = target_ratio * (1 + _ROUNDING)
     sizes = [
         _size(load, numbers, titles, machine, change)
         for machine in range(len(numbers))
@@ -178,23 +180,23 @@ def scale(room: Room, target_ratio: float) -> Scale:
         Machine(
             title=titles[machine],
             brokers=numbers[machine],
-            needed=load.needed(load.ends, machine, target_ratio),
-            needed_if_messages=load.needed(load.ends[:1], machine, target_ratio),
+            needed=load.needed(load.ends, machine, target),
+            needed_if_messages=load.needed(load.ends[:1], machine, target),
         )
         for machine in range(len(numbers))
     )
     unknown = unknown_network(room.state)
     lacks_room = {
-        size.machine: _lacks_room(room, rows[of_type == titles.index(size.machine)], target_ratio)
+        size.machine: _lacks_room(room, rows[of_type == titles.index(size.machine)], target)
         for size in sizes
-        if unknown is None and size.change == -1 and size.highest_ratio <= target_ratio
+        if unknown is None and size.change == -1 and size.highest_ratio <= target
     }
     may_go = [machine for machine, lacks in lacks_room.items() if lacks is None]
     doubtful = [room.state.brokers.ids[row] for row in rows.tolist() if room.state.brokers.doubtful[row]]
-    verdict = _verdict(now, target_ratio, may_go, is_doubted=bool(doubtful))
+    verdict = _verdict(now, target, may_go, is_doubted=bool(doubtful))
     base_ratio = _base_ratio(room, rows)
     fewer = [size for size in sizes if size.change == -1]
-    sentence = _sentence(verdict, now, fewer, machines, target_ratio, lacks_room, doubtful, is_known=unknown is None)
+    sentence = _sentence(verdict, now, fewer, machines, target, lacks_room, doubtful, is_known=unknown is None)
     largest, largest_ratio = _largest_bundle(room, limits)
     return Scale(
         brokers=len(rows),

@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import ClusterUnreachable
 from unit.execution.actors import approved, carried_out, run
 from unit.execution.doubles import B1, B3, NAMESPACE, UPPER, FakeCluster, make_plan, split_step
@@ -21,6 +22,15 @@ def test_a_split_beside_another_one_is_confirmed(ledger: Ledger, cluster: FakeCl
     result = carried_out(ledger, cluster, split_step(), canary_hold_s=60.0)
     assert result.outcome == "done"
     assert "0x40000000" in cluster.boundaries(NAMESPACE)
+
+
+def test_the_time_foretold_for_a_plan_of_splits_includes_the_hold_of_its_first(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    began_ms = cluster.time.ms
+    carried_out(ledger, cluster, split_step(), canary_hold_s=60.0)
+    took_s = (cluster.time.ms - began_ms) / 1000
+    assert took_s == pytest.approx(ApplyThrottle(canary_hold_s=60.0).takes_s(calls=1), abs=1.0)
 
 
 def test_a_split_that_does_not_stay_has_failed(ledger: Ledger, cluster: FakeCluster) -> None:

@@ -88,6 +88,12 @@ def test_machines_with_as_many_cores_are_told_apart_by_a_broker() -> None:
     ]
 
 
+def test_brokers_that_reach_the_target_exactly_are_enough() -> None:
+    """Of all CPU as base, 35 of 100 comes out as 0.35000000000000003."""
+    found = scaled({"a": [35], "b": [35], "c": [35]}, 0.35, follows_messages=False)
+    assert (found.machines[0].needed, found.verdict) == (3, "right")
+
+
 def test_equal_brokers_whose_cpu_does_not_follow_their_messages() -> None:
     # The base may be all of it: then three have 52 % each; or nothing: then they have to carry all.
     found = scaled({"a": [50], "b": [51], "c": [51.5], "d": [52]}, 0.6, follows_messages=False)
