@@ -43,6 +43,8 @@ from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, SETTING_KE
 
 WHAT_IF: Final = "what-if"
 """The origin of a value that a user replaced."""
+NOT_CAPTURED: Final = "not captured"
+"""The origin of a value that an earlier pulsar-advisor did not keep."""
 SPLIT_AND_MERGE_LIMITS: Final = tuple(
     (f"scalableTopicSplit{figure}Threshold", f"scalableTopicMerge{figure}Threshold")
     for figure in ("MsgRateIn", "MsgRateOut", "BytesRateIn", "BytesRateOut")
@@ -103,7 +105,7 @@ def resolve_settings(
             texts[key], origins[key] = value, "runtime"
     for split, merge in SPLIT_AND_MERGE_LIMITS:
         if split in (runtime or {}) and merge not in (runtime or {}):  # by a pulsar-advisor that kept only the former
-            texts[merge], origins[merge] = 0, "not captured"
+            texts[merge], origins[merge] = 0, NOT_CAPTURED
     for key, text in (dynamic or {}).items():
         if key not in known:
             continue
