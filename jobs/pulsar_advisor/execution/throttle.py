@@ -98,7 +98,7 @@ class ApplyThrottle:
         return changed
 
     def takes_s(self, calls: int) -> float:
-        """About how long a run of so many calls takes, one at a time; a call itself takes less than a second."""
+        """About how long a run takes that sends its calls one at a time; a call itself takes less than a second."""
         return self.canary_hold_s + (calls - 1) * self.pause_s if calls else 0.0
 
     def sentences(self) -> Iterator[str]:

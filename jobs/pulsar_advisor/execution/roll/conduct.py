@@ -7,9 +7,8 @@ the outcome of each call.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -112,8 +111,8 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
         if (seen := roll.look()).recorded.announced is not None:
             _confirm(roll, seen, wait_s)
         if not roll.look().left:
-            _compare_releases(roll)
             record_end(roll.ledger, roll.digest, ALL_RESTARTED)
+            _compare_releases(roll)
             return None
         result = None
         for _ in range(ROUNDS):
@@ -276,12 +275,12 @@ def _confirm(roll: Roll, seen: Progress, wait_s: float) -> None:
 
 def _compare_releases(roll: Roll) -> None:
     """Say which brokers run which release, unless all run one: a broker may have come back on its old one."""
-    of_release = defaultdict(list)
-    for broker in sorted(roll.cluster.active_brokers()):
-        of_release[roll.cluster.release(broker)].append(broker)
-    if len(of_release) > 1:
-        found = "; ".join(f"{release} on {some_of(brokers)}" for release, brokers in sorted(of_release.items()))
-        roll.progress(f"every broker was restarted, but not on one release: {found}")
+    with suppress(AdvisorError):  # the roll is over, whether or not every broker can be asked
+        release_of = {broker: roll.cluster.release(broker) for broker in sorted(roll.cluster.active_brokers())}
+        releases = sorted({*release_of.values()})
+        if len(releases) > 1:
+            each = (f"{one} on {some_of([it for it, of in release_of.items() if of == one])}" for one in releases)
+            roll.progress(f"every broker was restarted, but not on one release: {'; '.join(each)}")
 
 
 def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:
