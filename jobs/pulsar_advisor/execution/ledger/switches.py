@@ -66,6 +66,20 @@ def record_switching_off(
         run.add_event(session, _SWITCHED_OFF, detail)
 
 
+def record_late(ledger: Ledger, run: HeldRun, setting: str) -> bool:
+    """Record once more that a run, which may be over, has switched a setting off; returns whether that is recorded.
+
+    Not if the ledger knows that it is off, or a person decided that it stays so.
+    """
+    with ledger.writing() as session:
+        said = [row for row in _of_guards(session, run.cluster_name) if recorded(row, _OfSetting).setting == setting]
+        if said[-1].kind == _SWITCHED_OFF or recorded(said[-1], _OfSetting).how.startswith(LEFT_AS_IT_IS):
+            return False
+        ours = next(row for row in reversed(said) if row.kind == _SWITCHED_OFF and row.run_id == run.id)
+        run.add_event(session, _SWITCHED_OFF, ours.detail)
+        return True
+
+
 def record_switched_back(ledger: Ledger, switch: SwitchedOff, how: str) -> None:
     """Record that the advisor no longer keeps a setting switched off; not if a run has switched it off again since."""
     with ledger.writing() as session:

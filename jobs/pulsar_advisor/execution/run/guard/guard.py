@@ -16,12 +16,13 @@ from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.switches import (
     SwitchedOff,
     may_still_act,
+    record_late,
     record_switching_off,
     stays_off,
     switched_off,
 )
 from pulsar_advisor.execution.run.guard.left_off import look_later, open_call, wait_until_settled
-from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, put_back_each, restore
+from pulsar_advisor.execution.run.guard.restoring import NOT_RESTORED, put_back_each, restore, restore_what_was_left
 from pulsar_advisor.execution.run.guard.settings import (
     GUARDED,
     OFF,
@@ -107,6 +108,8 @@ class Guard:
         def require() -> None:
             self.settled.add(setting)  # nothing is on its way
             self.run.require()  # once the run was aborted or taken over, its switches may be given back
+            if setting not in self._owed():  # also while this process was suspended, and taken for dead
+                record_switching_off(self.run, setting, before, OFF, effective)
             self.settled.remove(setting)
 
         def may_repeat(last: Reply) -> bool:
@@ -144,14 +147,28 @@ class Guard:
             raise Refused(reason)
 
     def _end(self) -> None:
-        if self.run.is_overtaken() or self.is_handed_on:
-            return  # the run continues elsewhere, under our guard, or the roll goes on under it
+        if self.is_handed_on:
+            return  # the roll goes on under it
+        is_late = [self._is_late(setting) for setting in sorted(self.switched - self._owed())]
+        if self.run.is_overtaken():  # the run continues elsewhere, under our guard, unless that has ended
+            if any(is_late):
+                restore_what_was_left(self.attempt, self.run.cluster_name)
+            return
         open_ones = switched_off(self.attempt.ledger, self.run.cluster_name)
         ours = [switch for switch in open_ones if switch.run in self.runs]
         for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
             self._note(f"{setting} was restored by another process before the run ended: `runs` shows when")
         for switch, error in put_back_each(ours, self._put_back, self.attempt):
             self._note(f"ATTENTION: {switch.setting} may still be off: {error}")
+
+    def _owed(self) -> set[str]:
+        """The settings that the ledger knows to be off."""
+        return {switch.setting for switch in switched_off(self.attempt.ledger, self.run.cluster_name)}
+
+    def _is_late(self, setting: str) -> bool:
+        """Whether our call acted after the setting was given back, as of a process that is suspended amid it."""
+        # The ledger comes last: other runs write to it before they switch a setting off.
+        return self.attempt.cluster.override(setting) == OFF and record_late(self.attempt.ledger, self.run, setting)
 
     def _put_back(self, switch: SwitchedOff) -> ClusterUnreachable | None:
         """Restore a setting, unless the call that switches it off may still act; why that can't be seen, if so."""

@@ -7,7 +7,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -908,3 +908,44 @@ def test_a_process_that_was_suspended_before_it_switches_finds_out_that_it_was_o
     with pytest.raises(Refused, match="taken over by another process"):
         run(plan, ledger, cluster, guard=True)
     assert (cluster.overrides, cluster.writes) == ({}, [])
+
+
+def test_what_is_given_back_while_a_process_is_suspended_before_it_switches_is_recorded_again(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = guard.record_switching_off
+
+    def suspended_afterwards(*switch: Any) -> None:
+        monkeypatch.setattr(guard, "record_switching_off", record)
+        record(*switch)
+        cluster.time.pass_s(181)
+        restore_left(ledger, cluster)
+
+    monkeypatch.setattr(guard, "record_switching_off", suspended_afterwards)
+    known: list[str] = []
+    cluster.once("before the call", lambda: known.extend(one.setting for one in switched_off(ledger, "live")))
+    assert run(plan, ledger, cluster, guard=True).outcome == "done"
+    assert sorted(known) == sorted(BOTH_OFF)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
+@pytest.mark.parametrize("is_overtaken", [True, False], ids=["overtaken", "aborted"])
+def test_a_switch_of_a_process_that_was_suspended_amid_its_call_is_given_back_though_the_run_is_over(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, is_overtaken: bool
+) -> None:
+    send = cluster.send
+
+    def suspended(write: Override) -> Reply:
+        cluster.send = send  # type: ignore[method-assign]
+        cluster.time.pass_s(181)
+        if is_overtaken:
+            assert run(plan, ledger, cluster, guard=True, resume=True).outcome == "done"
+        else:
+            abort(ledger, plan, BOB)
+            restore_left(ledger, cluster)
+        return send(write)
+
+    cluster.send = suspended  # type: ignore[method-assign, assignment]
+    with suppress(Refused):
+        run(plan, ledger, cluster, guard=True)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
