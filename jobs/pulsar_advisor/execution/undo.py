@@ -27,10 +27,11 @@ from pulsar_advisor.execution.run.preconditions import (
     foreign,
     malformed,
     no_destination,
+    observed_at,
     usage_changes,
 )
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
-from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_moment
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import (
     BrokerForecast,
@@ -87,6 +88,19 @@ def require_takes_back(plan: Plan, ledger: Ledger) -> None:
                 f"{digest_of(plan)} is no undo of {undoes}: the ledger has no confirmed step of it that brought "
                 f"{step.bundle_name} from {step.destination}. Make the plan with `undo`"
             )
+
+
+def why_outdated(plan: Plan, ledger: Ledger) -> str | None:
+    """Why an undo plan takes back less than was done: a run of what it undoes has gone on since it was made."""
+    if (undoes := plan.memory.get("undoes")) is None:
+        return None
+    try:
+        made_ms = 1000 * snapshot_moment(observed_at(plan)).timestamp() + 999  # it has whole seconds
+    except ValueError:
+        return None  # `stale` says so
+    records = _attempted(ledger, runs_of_plan(ledger, str(undoes)))
+    later = [one.step_id for one in records.values() if one.is_confirmed and (one.ended_at_ms or 0) > made_ms]
+    return f"{', '.join(later)} of {undoes} came after this undo: make it again with `undo`" if later else None
 
 
 def can_be_undone(plan: Plan, ledger: Ledger) -> bool:

@@ -329,6 +329,21 @@ def test_a_plan_that_was_undone_is_not_carried_out_any_more(ledger: Ledger, clus
     assert not can_be_undone(plan, ledger)
 
 
+def test_an_undo_is_made_again_if_the_run_that_it_undoes_has_gone_on_since(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = make_plan([unload_step(1), unload_step(2, UPPER, B1, B3)])
+    ended_early = run(approved(ledger, plan), ledger, cluster, interruption=lambda: "stop" if cluster.effects else None)
+    assert ended_early.outcome == "partial"
+    undo = approved(ledger, propose_undo(plan, ledger, cluster))
+    cluster.time.pass_s(1)
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    with pytest.raises(Refused, match=f"step-002 of {digest_of(plan)} came after this undo: make it again with `undo`"):
+        run(undo, ledger, cluster)
+    assert run(approved(ledger, propose_undo(plan, ledger, cluster)), ledger, cluster).outcome == "done"
+    assert set(cluster.owners.values()) == {B1}
+
+
 def test_a_bundle_whose_broker_is_gone_is_left_out(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = make_plan([unload_step(1, LOWER, B1, B2)])
     run(approved(ledger, plan), ledger, cluster)

@@ -16,6 +16,7 @@ from pulsar_advisor.execution.ledger.unfinished import way_on, way_to_end
 from pulsar_advisor.execution.run.options import ApplyOptions, Attempt
 from pulsar_advisor.execution.run.preconditions import NEW_PLAN, foreign, from_the_future, malformed, stale
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
+from pulsar_advisor.execution.undo import why_outdated
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.names import short
@@ -47,6 +48,8 @@ def reasons_to_refuse(attempt: Attempt, runs: Sequence[Run]) -> Iterator[str]:
         turn_again = reader().plan_turn_again.format(digest=short(roll_of_plan(ledger, digest) or digest))
     if digest in undone(ledger, plan.cluster):
         yield f"{digest} has been undone since: {turn_again or NEW_PLAN}"
+    if (outdated := why_outdated(plan, ledger)) is not None:
+        yield outdated
     if any(run.state == "aborted" for run in runs):
         yield f"a run of {digest} was aborted: {NEW_PLAN}"
     if unfinished and not (options.resume and _is_for_us(unfinished, options.last_held)):
