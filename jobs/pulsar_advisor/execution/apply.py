@@ -11,7 +11,7 @@ from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.ledger.approvals import record_refusal
 from pulsar_advisor.execution.ledger.held_run import LeaseLost, start_run, take_over
 from pulsar_advisor.execution.ledger.lists import undone
-from pulsar_advisor.execution.ledger.pauses import pause_requested
+from pulsar_advisor.execution.ledger.pauses import request_in_force
 from pulsar_advisor.execution.ledger.runs import (
     LEASE_MS,
     end_unheld_run,
@@ -93,7 +93,7 @@ def _applied(attempt: Attempt) -> EndOfRun:
     plan, ledger, cluster = attempt.plan, attempt.ledger, attempt.cluster
     digest = digest_of(plan)
     unfinished = unfinished_run(runs_of_plan(ledger, digest))
-    paused = None if unfinished is None else pause_requested(ledger, unfinished.id)
+    paused = None if unfinished is None else request_in_force(ledger, unfinished.id)
     if attempt.options.wait_for_holder:
         _await_holder(attempt)
         # The run that was to be resumed may have ended meanwhile, before its first call.
@@ -128,10 +128,10 @@ def _applied(attempt: Attempt) -> EndOfRun:
     return _carried_out(run)
 
 
-def _begun(attempt: Attempt, unfinished: Run | None, paused: str | None) -> OngoingRun:
+def _begun(attempt: Attempt, unfinished: Run | None, paused: int | None) -> OngoingRun:
     """Take the unfinished run over, or start one. Raises `Refused` without an approval that holds, or a free cluster.
 
-    Going on lifts the pause that somebody had asked for by then (`paused`: who, in words), and no later one.
+    Going on lifts the pause that somebody had asked for by then (`paused`: by which event), and no later one.
     """
     plan, ledger, options = attempt.plan, attempt.ledger, attempt.options
     approval = standing_approval(ledger, plan, options.policy)

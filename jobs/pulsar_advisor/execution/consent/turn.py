@@ -20,8 +20,7 @@ from pulsar_advisor.execution.ledger.rolls import (
     active_run_of_roll,
     add_turn,
     has_gone_on,
-    roll_under_way,
-    wait_for_roll,
+    require_no_other_roll,
 )
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
@@ -38,13 +37,6 @@ from pulsar_advisor.planning.requests.request import Request
 
 class CarriedOnElsewhere(Refused):
     """Another process carries the roll on, or the roll was carried on or paused since it was looked at."""
-
-
-def require_no_other_roll(ledger: Ledger, roll: Plan) -> None:
-    """Raise `Refused` if another roll is under way on the cluster: each ends by switching the balancer on again."""
-    other = roll_under_way(ledger, roll.identity.cluster_name)
-    if other is not None and other != digest_of(roll):
-        raise Refused(wait_for_roll(other))
 
 
 def begin_turn(
@@ -72,12 +64,12 @@ def begin_turn(
         raise Refused(f"the plan of this turn, {digest}, goes beyond what was approved: {reasons}")
     if digest != first and not_computed_here:
         raise Refused(f"the plan of this turn, {digest}, was not computed here: {not_computed_here}")
-    proposals = proposals_of_plan(ledger, first)
+    proposals, now_ms = proposals_of_plan(ledger, first), ledger.latest_ms()
     with ledger.writing() as session:
         require_not_withdrawn(session, base.id)
         if (run := active_run_of_roll(session, first)) is not None:
             raise CarriedOnElsewhere(f"another process carries out a turn of the roll, run {run}: wait until it ends")
-        require_no_other_roll(ledger, roll)
+        require_no_other_roll(ledger, session, roll.identity.cluster_name, first, now_ms)
         if has_gone_on(session, first, seen):
             to_do = reader().go_on_with_roll.format(digest=short(first))
             raise CarriedOnElsewhere(f"another process has carried the roll on since this turn was planned: {to_do}")

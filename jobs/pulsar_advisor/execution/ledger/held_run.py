@@ -15,6 +15,7 @@ from pulsar_advisor.documents.runs import RunState, StepState
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import RESUMED, pause_of_run
 from pulsar_advisor.execution.ledger.plans import record_plan
+from pulsar_advisor.execution.ledger.rolls import require_no_other_roll
 from pulsar_advisor.execution.ledger.runs import LEASE_MS, PARKED_AT_MS, is_held, is_parked, kind_of_end, run_by_id
 from pulsar_advisor.execution.ledger.seals import RELEASE
 from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps_of_run
@@ -192,7 +193,7 @@ def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:
 
 
 def take_over(
-    ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool = True, pause: str | None = None
+    ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool = True, pause: int | None = None
 ) -> HeldRun:
     """Continue a stopped or parked run, or one whose holder is gone; from now on, it relies on this approval.
 
@@ -237,13 +238,15 @@ def take_over(
 
 @contextmanager
 def _only_active_run(ledger: Ledger, cluster_name: str, approval: Approval) -> Iterator[Session]:
-    """A write transaction that makes a run active.
+    """A write transaction that makes a run of the approved plan active.
 
-    Raises `Refused` if the cluster has another active run, or if the approval was withdrawn.
+    Raises `Refused` if the cluster has another active run or a roll under way, or if the approval was withdrawn.
     """
+    now_ms = ledger.latest_ms()
     try:
         with ledger.writing() as session:
             require_not_withdrawn(session, approval.id)
+            require_no_other_roll(ledger, session, cluster_name, approval.digest, now_ms)
             yield session
     except StorageError as error:
         if isinstance(error.__cause__, IntegrityError) and any(name in str(error) for name in _ONE_ACTIVE):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, Row, select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -18,7 +18,7 @@ _PAUSE: Final = "pause requested"
 PAUSE_LIFTED: Final = "pause lifted"
 
 _TURNS: Final = (
-    select(Event.kind, Event.detail)
+    select(Event.id, Event.kind, Event.detail)
     .where(Event.kind.in_((_PAUSE, PAUSE_LIFTED, RESUMED)))
     .order_by(Event.id.desc())
     .limit(1)
@@ -66,23 +66,38 @@ def plan_pause_requested(ledger: Ledger, digest: str) -> str | None:
 
 def pause_of_plan(session: Session, digest: str) -> str | None:
     """Who asked for a pause of the plan, in words; None without a request."""
-    return _in_force(session, Event.digest == digest, Event.run_id.is_(None))
+    return _in_words(_in_force(session, Event.digest == digest, Event.run_id.is_(None)))
 
 
 def pause_requested(ledger: Ledger, run_id: int) -> str | None:
+    """Who requested a run's pause, in words; None without a request, or once a person or a resumption lifted it."""
+    with ledger.reading() as session:
+        return _in_words(_of_run(session, run_id))
+
+
+def request_in_force(ledger: Ledger, run_id: int) -> int | None:
     """As `pause_of_run`."""
     with ledger.reading() as session:
         return pause_of_run(session, run_id)
 
 
-def pause_of_run(session: Session, run_id: int) -> str | None:
-    """Who requested a run's pause, in words; None without a request, or once a person or a resumption lifted it."""
+def pause_of_run(session: Session, run_id: int) -> int | None:
+    """The event that requested a run's pause: the same person may request a second one. None as `pause_requested`."""
+    pause = _of_run(session, run_id)
+    return None if pause is None else pause.id
+
+
+def _of_run(session: Session, run_id: int) -> Row[int, str, str] | None:
     # The index by digest finds a plan's events: by the run alone, each query would read all of the ledger's.
     digest = select(Run.digest).where(Run.id == run_id).scalar_subquery()
     return _in_force(session, Event.digest == digest, Event.run_id == run_id)
 
 
-def _in_force(session: Session, *of: ColumnElement[bool]) -> str | None:
-    """Who requested the pause in force, in words; None if there is none."""
+def _in_force(session: Session, *of: ColumnElement[bool]) -> Row[int, str, str] | None:
+    """The event that requested the pause in force; None if there is none."""
     last = session.execute(_TURNS.where(*of)).first()
-    return f"paused {last.detail}" if last is not None and last.kind == _PAUSE else None
+    return last if last is not None and last.kind == _PAUSE else None
+
+
+def _in_words(pause: Row[int, str, str] | None) -> str | None:
+    return None if pause is None else f"paused {pause.detail}"

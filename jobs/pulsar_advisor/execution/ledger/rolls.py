@@ -18,6 +18,7 @@ from pulsar_advisor.execution.ledger.pauses import PAUSE_LIFTED, pause_of_plan
 from pulsar_advisor.execution.ledger.runs import is_held, kind_of_end
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, Run
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.text.reader import reader
 
@@ -185,18 +186,21 @@ def record_drained(ledger: Ledger, roll: str, broker: str, seen: RecordedRoll) -
 
     Returns whether it is recorded.
     """
+    return _record_if(ledger, roll, seen, _DRAINED, {"broker": broker})
+
+
+def _record_if(ledger: Ledger, roll: str, seen: RecordedRoll, kind: str, said: Mapping[str, str]) -> bool:
     with ledger.writing() as session:
         is_as_seen = _recorded(session, roll) == seen
         if is_as_seen:
-            ledger.add_event(session, roll, _DRAINED, _detail({"broker": broker}))
+            ledger.add_event(session, roll, kind, _detail(said))
         return is_as_seen
 
 
-def record_announced(ledger: Ledger, roll: str, broker: str, person: Person) -> None:
-    """Record that somebody says that the broker whose turn it is has been restarted."""
-    with ledger.writing() as session:
-        said = {"broker": broker, "by": person.name, "source": person.source}
-        ledger.add_event(session, roll, _ANNOUNCED, _detail(said))
+def record_announced(ledger: Ledger, roll: str, broker: str, person: Person, seen: RecordedRoll) -> bool:
+    """Record that somebody says that the broker whose turn it is has been restarted, as `record_drained` does."""
+    said = {"broker": broker, "by": person.name, "source": person.source}
+    return _record_if(ledger, roll, seen, _ANNOUNCED, said)
 
 
 def record_restarted(ledger: Ledger, roll: str, broker: str, how: str) -> None:
@@ -241,19 +245,27 @@ def active_run_of_roll(session: Session, roll: str) -> int | None:
 def runs_of_roll(ledger: Ledger, roll: str) -> Sequence[Run]:
     """The runs of its turns, oldest first."""
     with ledger.reading() as session:
-        digests = plans_of_roll(session, roll)
-        return session.scalars(select(Run).where(Run.digest.in_(digests)).order_by(Run.id)).all()
+        return _runs(session, roll)
+
+
+def _runs(session: Session, roll: str) -> Sequence[Run]:
+    digests = plans_of_roll(session, roll)
+    return session.scalars(select(Run).where(Run.digest.in_(digests)).order_by(Run.id)).all()
 
 
 def roll_of_plan(ledger: Ledger, digest: str) -> str | None:
     """The digest of the roll that a plan is a turn of, or of the plan itself if it is a roll; else None."""
     with ledger.reading() as session:
-        summary = session.get(PlanSummary, digest)
-        if summary is None or summary.shedder != ROLL:
-            return None
-        named = select(Event).where(Event.digest == digest, Event.kind == _OF).order_by(Event.id).limit(1)
-        of = session.scalars(named).one_or_none()
-        return digest if of is None else recorded(of, _OfRoll).roll
+        return _roll_of(session, digest)
+
+
+def _roll_of(session: Session, digest: str) -> str | None:
+    summary = session.get(PlanSummary, digest)
+    if summary is None or summary.shedder != ROLL:
+        return None
+    named = select(Event).where(Event.digest == digest, Event.kind == _OF).order_by(Event.id).limit(1)
+    of = session.scalars(named).one_or_none()
+    return digest if of is None else recorded(of, _OfRoll).roll
 
 
 def goes_on(ledger: Ledger, roll: str) -> bool:
@@ -262,18 +274,40 @@ def goes_on(ledger: Ledger, roll: str) -> bool:
     It doesn't go on if it or its approval has ended, while it is paused or given up, or if the last turn's run ended
     early or lost its process: then a person has to look first.
     """
-    runs, recorded = runs_of_roll(ledger, roll), recorded_roll(ledger, roll)
+    now_ms = ledger.latest_ms()
+    with ledger.reading() as session:
+        return _goes_on(ledger, session, roll, now_ms)
+
+
+def _goes_on(ledger: Ledger, session: Session, roll: str, now_ms: int) -> bool:
+    runs, recorded = _runs(session, roll), _recorded(session, roll)
     if not runs or recorded.ended is not None or recorded.pause is not None or recorded.is_given_up:
         return False
-    with ledger.reading() as session:
-        approvals = session.scalars(select(Approval).where(Approval.digest == roll)).all()
-    if not any(approval.is_in_force(ledger.latest_ms()) for approval in approvals):
+    approvals = session.scalars(select(Approval).where(Approval.digest == roll)).all()
+    if not any(approval.is_in_force(now_ms) for approval in approvals):
         return False
     return runs[-1].state == "done" or is_held(ledger, runs[-1])
 
 
 def roll_under_way(ledger: Ledger, cluster_name: str) -> str | None:
     """The digest of the roll in progress on a cluster (Pulsar's own name), if any."""
+    now_ms = ledger.latest_ms()
+    with ledger.reading() as session:
+        return _under_way(ledger, session, cluster_name, now_ms)
+
+
+def require_no_other_roll(ledger: Ledger, session: Session, cluster_name: str, digest: str, now_ms: int) -> None:
+    """Raise `Refused` within a transaction if a roll is under way on a cluster that this plan is no turn of.
+
+    That plan could fill a drained broker, and whatever ends switches the balancer on. `now_ms` is `Ledger.latest_ms`,
+    asked before the transaction.
+    """
+    other = _under_way(ledger, session, cluster_name, now_ms)
+    if other is not None and other != _roll_of(session, digest):
+        raise Refused(wait_for_roll(other))
+
+
+def _under_way(ledger: Ledger, session: Session, cluster_name: str, now_ms: int) -> str | None:
     newest = (
         select(Run.digest)
         .join(PlanSummary, PlanSummary.digest == Run.digest)
@@ -281,10 +315,9 @@ def roll_under_way(ledger: Ledger, cluster_name: str) -> str | None:
         .order_by(Run.id.desc())
         .limit(1)
     )
-    with ledger.reading() as session:
-        digest = session.scalars(newest).one_or_none()
-    roll = None if digest is None else roll_of_plan(ledger, digest)
-    return roll if roll is not None and goes_on(ledger, roll) else None
+    digest = session.scalars(newest).one_or_none()
+    roll = None if digest is None else _roll_of(session, digest)
+    return roll if roll is not None and _goes_on(ledger, session, roll, now_ms) else None
 
 
 def wait_for_roll(roll: str) -> str:
@@ -306,5 +339,5 @@ def open_rolls(ledger: Ledger, cluster: str) -> Sequence[str]:
         return session.scalars(still.order_by(func.min(Event.id).desc())).all()
 
 
-def _detail(values: Mapping[str, str | int | None]) -> str:
+def _detail(values: Mapping[str, str | int | None] | Mapping[str, str]) -> str:
     return json.dumps(values, sort_keys=True)

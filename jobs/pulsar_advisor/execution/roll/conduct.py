@@ -18,7 +18,7 @@ from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
 from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.consent.turn import CarriedOnElsewhere, approve_as_roll, begin_turn, require_no_other_roll
+from pulsar_advisor.execution.consent.turn import CarriedOnElsewhere, approve_as_roll, begin_turn
 from pulsar_advisor.execution.ledger.pauses import plan_pause_requested
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import (
@@ -28,7 +28,9 @@ from pulsar_advisor.execution.ledger.rolls import (
     record_drained,
     record_end,
     record_restarted,
+    roll_under_way,
     take_up,
+    wait_for_roll,
 )
 from pulsar_advisor.execution.ledger.runs import abort_runs
 from pulsar_advisor.execution.ledger.steps import has_open_call, is_left
@@ -227,7 +229,9 @@ def _require_to_go_on(roll: Roll) -> None:
     require_roll(roll.ledger, roll.plan)
     seen = roll.look()
     require_not_over(seen.recorded, roll.digest)
-    require_no_other_roll(roll.ledger, roll.plan)
+    other = roll_under_way(roll.ledger, roll.plan.identity.cluster_name)
+    if other is not None and other != roll.digest:
+        raise Refused(wait_for_roll(other))
     standing_approval(roll.ledger, roll.plan, roll.policy)
     # A roll may replace all brokers by ones with other names, which only each turn's own plan knows.
     brokers = frozenset(roll.plan.identity.broker_ids) if seen.recorded.turns else roll.cluster.active_brokers()

@@ -44,8 +44,8 @@ def announce(ledger: Ledger, plan: Plan, name: str, person: Person) -> None:
             f"{broker} was not drained: {seen.whose_turn}. If you restarted it before its turn, it will be drained "
             "and restarted again; or end the roll and make a new one without it"
         )
-    if seen.recorded.announced is None:
-        record_announced(ledger, digest_of(plan), broker, person)
+    if seen.recorded.announced is None and not record_announced(ledger, digest_of(plan), broker, person, seen.recorded):
+        raise Refused(f"somebody else has just carried the roll on, or paused it: see whether {broker} is drained")
 
 
 def pause(ledger: Ledger, plan: Plan, person: Person) -> None:

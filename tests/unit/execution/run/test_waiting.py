@@ -114,11 +114,14 @@ def test_only_a_person_who_goes_on_lifts_a_pause(ledger: Ledger, cluster: FakeCl
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
 
 
+@pytest.mark.parametrize("is_second", [False, True], ids=["the first", "the second of one person"])
 def test_a_resumption_lifts_no_pause_that_was_asked_for_since_it_began(
-    ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, is_second: bool
 ) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
     killed_at_work(ledger, cluster, plan)
+    if is_second:
+        pause(ledger, plan, ALICE)
     cluster.time.pass_s(181)
 
     def asked_at_the_last_moment(*_run: object) -> bool:

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from pulsar_advisor.execution.consent.approval import standing_approval
+from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.roll.conduct import Roll, go_on
 from pulsar_advisor.execution.roll.status import status_of, waits_for
@@ -15,8 +17,8 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of
-from unit.execution.actors import approved, run
-from unit.execution.doubles import B1, B2, B3, FakeCluster, Killed, make_plan, unload_step
+from unit.execution.actors import FOUR_EYES, approved, run
+from unit.execution.doubles import B1, B2, B3, BASKETS, LOWER, FakeCluster, Killed, make_plan, unload_step
 from unit.execution.roll.doubles import (
     OLIVE,
     RestartedCluster,
@@ -37,6 +39,19 @@ def test_no_other_plan_is_applied_while_a_roll_goes_on(roll: Roll, ledger: Ledge
         run(other, ledger, cluster)
     ended(roll)
     assert run(other, ledger, cluster).outcome == "done"
+
+
+@pytest.mark.parametrize("begins", [True, False], ids=["begins", "goes on"])
+def test_no_run_of_another_plan_becomes_active_though_a_roll_has_drained_a_broker_since_it_was_checked(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster, begins: bool
+) -> None:
+    onto_it = approved(ledger, make_plan([unload_step(bundle=LOWER, source=B2, destination=B1, namespace=BASKETS)]))
+    if not begins:
+        start_run(ledger, onto_it, standing_approval(ledger, onto_it, FOUR_EYES)).end("stopped", "")
+    cluster.mistaken_once("migrating", lambda: go_on(roll) and None)  # asked last before a run
+    with pytest.raises(Refused, match=f"the roll {roll.digest} is under way"):
+        run(onto_it, ledger, cluster, resume=not begins)
+    assert (status_of(ledger, roll.plan).restart, cluster.owned_bundles(B1)) == (B1, frozenset())
 
 
 def test_one_roll_at_a_time(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:

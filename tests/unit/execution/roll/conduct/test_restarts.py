@@ -9,8 +9,8 @@ import pytest
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
-from pulsar_advisor.execution.ledger.rolls import record_announced
-from pulsar_advisor.execution.roll import conduct
+from pulsar_advisor.execution.ledger.rolls import give_up, record_announced
+from pulsar_advisor.execution.roll import conduct, steering
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, go_on
 from pulsar_advisor.execution.roll.steering import announce, end
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
@@ -207,9 +207,24 @@ def test_an_announcement_that_comes_after_its_turn_is_none_of_the_next_broker(
     go_on(roll)
     cluster.restart(B1)
     go_on_after(roll, B1)
-    record_announced(roll.ledger, roll.digest, B1, OLIVE)
+    record_announced(roll.ledger, roll.digest, B1, OLIVE, roll.look().recorded)  # as earlier releases did
     go_on(roll)
     assert roll.look().left == (B2, B3)
+
+
+def test_a_restart_is_not_announced_of_a_broker_whose_turn_began_anew_at_that_moment(
+    roll: Roll, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on(roll)
+
+    def planned_anew_before(*said: Any) -> bool:
+        give_up(roll.ledger, roll.digest)  # from now on the balancer may fill the broker
+        return record_announced(*said)
+
+    monkeypatch.setattr(steering, "record_announced", planned_anew_before)
+    with pytest.raises(Refused, match=f"see whether {B1} is drained"):
+        announce(roll.ledger, roll.plan, B1, OLIVE)
+    assert roll.look().recorded.announced is None
 
 
 def test_a_restart_is_not_announced_to_a_turn_or_another_plan(
