@@ -248,6 +248,12 @@ def runs_of_roll(ledger: Ledger, roll: str) -> Sequence[Run]:
         return _runs(session, roll)
 
 
+def roll_and_runs(ledger: Ledger, roll: str) -> tuple[RecordedRoll, Sequence[Run]]:
+    """Both of one moment, so that no run is of a turn that was begun later."""
+    with ledger.reading() as session:
+        return _recorded(session, roll), _runs(session, roll)
+
+
 def _runs(session: Session, roll: str) -> Sequence[Run]:
     digests = plans_of_roll(session, roll)
     return session.scalars(select(Run).where(Run.digest.in_(digests)).order_by(Run.id)).all()

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final, Literal
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.rolls import RecordedRoll, RollTurn, recorded_roll, runs_of_roll
+from pulsar_advisor.execution.ledger.rolls import RecordedRoll, RollTurn, roll_and_runs
 from pulsar_advisor.execution.ledger.runs import is_held
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
@@ -93,12 +93,11 @@ def moves_in_all(plan: Plan) -> int:
 
 def progress_of(ledger: Ledger, roll: Plan) -> Progress:
     """The progress of a roll."""
-    digest = digest_of(roll)
-    recorded, runs = recorded_roll(ledger, digest), tuple(runs_of_roll(ledger, digest))
+    recorded, runs = roll_and_runs(ledger, digest_of(roll))
     steps = {run.id: steps_of_run(ledger, run.id) for run in runs}
     plan = None if recorded.turn is None else recorded.turn.plan
     run = next((one for one in reversed(runs) if one.digest == plan), None)
-    return Progress(roll, recorded, runs, steps, run, _state(ledger, recorded, run))
+    return Progress(roll, recorded, tuple(runs), steps, run, _state(ledger, recorded, run))
 
 
 def _state(ledger: Ledger, recorded: RecordedRoll, run: Run | None) -> TurnState | None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from itertools import count
+
 import pytest
+from sqlalchemy.orm import Session
 
 from pulsar_advisor.cli.rendering import roll_status_lines
 from pulsar_advisor.execution.cluster.cluster_port import Reply
@@ -30,6 +34,22 @@ def test_before_it_begins_it_says_what_there_is_to_do(ledger: Ledger, cluster: F
     assert (status.moves, status.moves_left, status.restart) == (0, 6, None)
     assert status.moves_take_s == 3 * 1.0 + 3 * 1.0
     assert status.sentence == f"next: pulsar-advisor roll continue {short(digest_of(plan))}"
+
+
+def test_it_is_shown_though_a_turn_begins_while_the_ledger_is_read(
+    roll: Roll, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, read = ledger.reading, count(1)
+
+    def begun_meanwhile() -> AbstractContextManager[Session]:
+        if next(read) == 2:
+            monkeypatch.undo()
+            go_on(roll)
+        return reading()
+
+    monkeypatch.setattr(ledger, "reading", begun_meanwhile)
+    assert status_of(ledger, roll.plan).restart is None
+    assert status_of(ledger, roll.plan).restart == B1
 
 
 def test_turns_that_move_nothing_take_no_time(ledger: Ledger, cluster: FakeCluster) -> None:
