@@ -338,11 +338,16 @@ def _within(goal: _Goal, percent: int) -> Balancing:
 
 
 def _lowest_percent(goal: _Goal) -> int:
-    """The lowest step above the target that the heuristic reaches; at the last one, no move is needed."""
+    """The lowest step above the target that any moves reach, as far as a search finds; at the last, none are needed."""
     usage, of = goal.unbounded.load.max(axis=1), np.maximum(np.maximum(goal.mean, goal.stays), 1)
     needs_none = int((-(-usage * 100 // of)).max()) + STEP_PERCENT
     steps = range(TARGET_PERCENT + STEP_PERCENT, needs_none + STEP_PERCENT, STEP_PERCENT)
-    return steps[bisect_left(steps, True, key=lambda percent: few_moves(_within(goal, percent)).reached)]
+    enough = len(goal.movable)
+    at_most = bisect_left(steps, True, key=lambda percent: few_moves(_within(goal, percent)).reached)
+    exact = bisect_left(
+        steps, True, hi=at_most, key=lambda percent: fewest_moves(_within(goal, percent), enough).reached
+    )
+    return steps[exact]
 
 
 def _broker_outcomes(

@@ -35,6 +35,13 @@ def test_bound_and_ceiling_are_those_worked_out_by_hand(case: dict[str, Any]) ->
     assert decision.brokers.right[0] == pytest.approx(case["ceiling"] / 100)
 
 
+def test_a_target_out_of_reach_is_raised_no_further_than_moves_need_that_also_make_room() -> None:
+    """The mean is 40. Within 46, `b` takes 30 and 15, and `c`, which gives the 15, takes 25."""
+    decision = answer(state_of({"a": 85.0, "b": 0.0, "c": 35.0}, {"a": [30.0, 30.0, 25.0], "b": [], "c": [20.0, 15.0]}))
+    assert decision.figures["reached_of_mean_ratio"] == 1.15
+    assert decision.figures["maximum_usage_ratio_after"] == pytest.approx(0.45)
+
+
 HOT = {"a": 90.0, "b": 50.0, "c": 40.0}
 HOT_BUNDLES = {"a": [30.0, 25.0, 20.0, 15.0], "b": [50.0], "c": [40.0]}
 

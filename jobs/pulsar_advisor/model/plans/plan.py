@@ -132,7 +132,8 @@ class Forecast(_Part):
     brokers: Mapping[str, BrokerForecast]
     maximum_ratio: float | None
     lowest_maximum_ratio: float | None = None
-    """Low end of the range in which the busiest broker's usage is expected; None in plans of earlier schemas, too."""
+    """The greatest of the brokers' low ends, as `highest_maximum_ratio` is of their high ends; None in plans of earlier
+    schemas, too."""
     highest_maximum_ratio: float | None = None
     mean_ratio: float | None
     standard_deviation_ratio: float | None

@@ -90,7 +90,8 @@ class Scale:
     """The verdict, for an operator."""
     machines: tuple[Machine, ...]
     sizes: tuple[Size, ...]
-    """As it is, and with up to two brokers less and one more of each machine type."""
+    """As it is, and with up to two brokers less and one more of each machine type: the least used go, and one more has
+    their median base, or where all CPU may be base the greatest."""
     base_ratio: float
     """The most of the CPU usage that may not follow the messages."""
     largest_bundle: str
