@@ -166,7 +166,10 @@ class PlanDecision(_Part):
     why_nothing: str | None
     would_pulsar_act: str
     figures: Mapping[str, int | float | str | None] = {}
-    """Intermediate results of the shedder, by name: thresholds, means, bounds; null where not finite."""
+    """Intermediate results of the shedder, by name: thresholds, means, bounds; null where not finite.
+
+    With a goal, `excluded`, `unfit`, `not_allowed` and `without_room` count the bundles that stay for that reason.
+    """
     caveats: tuple[str, ...] = ()
     """A sentence each: what of the goal isn't reached and what would help, or what is no longer safe afterwards."""
 
