@@ -16,6 +16,9 @@ _UNLOADED: Final = re.compile(r"ExceptionInInitializerError: Cannot unpack [^:\s
 _OF_ANOTHER_SPARK: Final = re.compile(r"InvalidClassException: \S+; local class incompatible")
 """Java's message, on an executor, for an object that another release of Spark has sent."""
 
+_NO_MASTER: Final = "Cannot call methods on a stopped SparkContext"
+"""Spark's message where a master has given no answer in a minute, couldn't read the request, or ended the job."""
+
 _UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?P<file>\S+?)\.?\s")
 """Spark's message, the same from its Java and from a server, for a file that an executor can't read."""
 
@@ -44,12 +47,14 @@ def reported(error: Exception) -> AdvisorError | None:
             "TMPDIR to another"
         )
     if _OF_ANOTHER_SPARK.search(said):
-        import pyspark
-
-        minor = ".".join(pyspark.__version__.split(".")[:2])
         return UsageError(
-            f"this job runs on Spark {pyspark.__version__}, the cluster's executors on another release: submit it to a "
-            f"cluster of Spark {minor}"
+            f"this job runs on Spark {_spark()}, the cluster's executors on another release: submit it to a cluster of "
+            "the same minor release"
+        )
+    if _NO_MASTER in said:
+        return AdvisorError(
+            f"the Spark master didn't answer, or ended the job: it has to be reachable and of the minor release of "
+            f"this job's Spark, {_spark()}; what Spark wrote above says more"
         )
     if (unread := _UNREAD.search(said)) is not None:
         return StorageError(
@@ -62,3 +67,10 @@ def reported(error: Exception) -> AdvisorError | None:
     if isinstance(error, OSError) and error.errno is not None:
         return refused_by_storage(error)
     return None
+
+
+def _spark() -> str:
+    """The release of Spark that raised an error."""
+    import pyspark
+
+    return str(pyspark.__version__)

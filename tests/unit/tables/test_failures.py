@@ -5,7 +5,7 @@ import errno
 import pyspark
 import pytest
 
-from pulsar_advisor.model.errors import Refused, StorageError, UsageError
+from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.tables.failures import reported
 
 
@@ -43,6 +43,18 @@ def test_a_cluster_of_another_spark_is_named_with_the_one_it_takes() -> None:
     found = reported(RuntimeError(message))
     assert isinstance(found, UsageError)
     assert str(found).startswith(f"this job runs on Spark {pyspark.__version__}, the cluster's executors on another")
+
+
+def test_a_master_that_does_not_answer_may_answer_the_next_try() -> None:
+    found = reported(
+        RuntimeError(
+            "An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.\n: "
+            "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n"
+            "This stopped SparkContext was created at:\n\norg.apache.spark.api.java.JavaSparkContext.<init>"
+        )
+    )
+    assert found is not None and found.exit_code == AdvisorError.exit_code
+    assert str(found).startswith("the Spark master didn't answer, or ended the job: it has to be reachable and of the")
 
 
 def test_a_full_folder_for_temporary_files_is_not_taken_for_a_file_that_is_not_there() -> None:
