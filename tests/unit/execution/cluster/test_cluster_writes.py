@@ -19,6 +19,7 @@ from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override, Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.restart_port import Published, RestartPort, published
+from pulsar_advisor.model.configuration.class_names import LOAD_MANAGER_CLASSES
 from pulsar_advisor.model.errors import ClusterUnreachable
 from snapshots import isolation_policy
 from unit.execution.doubles import NAMESPACE
@@ -632,7 +633,7 @@ def test_extensible_brokers_say_in_their_metrics_how_busy_they_are_and_nowhere_s
     httpserver: HTTPServer, cluster: AdminCluster, metrics: list[object], usage_ratio: float | None
 ) -> None:
     httpserver.clear()
-    runtime = {"clusterName": "live", "loadManagerClassName": "x.extensions.ExtensibleLoadManagerImpl"}
+    runtime = {"clusterName": "live", "loadManagerClassName": LOAD_MANAGER_CLASSES["extensible"]}
     httpserver.expect_request("/admin/v2/brokers/configuration/runtime").respond_with_json(runtime)
     broker = broker_id(httpserver)
     httpserver.expect_request("/admin/v2/brokers/live").respond_with_json([broker])
