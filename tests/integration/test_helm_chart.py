@@ -73,6 +73,15 @@ def test_every_container_runs_the_image(pods: dict[str, Any]) -> None:
     assert images == {IMAGE}
 
 
+def test_every_pod_meets_the_pod_security_standard_restricted(pods: dict[str, Any]) -> None:
+    """A namespace under it refuses the others, as Kubernetes 1.37 did with those of the chart's defaults."""
+    for pod in pods.values():
+        assert pod["securityContext"].items() >= VALUES["securityContexts"]["pod"].items()
+        for container in pod["containers"] + (pod.get("initContainers") or []):
+            assert container["securityContext"]["allowPrivilegeEscalation"] is False
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
 def test_every_secret_that_is_read_is_a_key_of_the_one_that_the_page_makes(pods: dict[str, Any]) -> None:
     referred = {
         variable["valueFrom"]["secretKeyRef"]["name"]

@@ -125,8 +125,9 @@ def test_no_password_is_in_the_files_or_left_to_the_charts_defaults() -> None:
     assert not VALUES["postgresql"]["enabled"]
 
 
-def test_executors_meet_the_pod_security_standard_restricted() -> None:
+def test_pods_meet_the_pod_security_standard_restricted() -> None:
     pod, [container] = EXECUTOR["securityContext"], EXECUTOR["containers"]
+    assert VALUES["securityContexts"]["pod"] == pod
     assert (pod["runAsNonRoot"], pod["seccompProfile"]) == (True, {"type": "RuntimeDefault"})
     assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     assert re.search(r"^USER [1-9][0-9]*:", (REPOSITORY / "Dockerfile").read_text(), re.M)  # a name proves nothing
