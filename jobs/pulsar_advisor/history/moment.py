@@ -15,7 +15,7 @@ from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.history.columns import BROKERS, HOSTS, MOVED, TRAFFIC, UNFIT
 from pulsar_advisor.model.cluster.cluster_state import Floats
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, texts_of
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.tables.columns import RESOURCES
 from pulsar_advisor.tables.columns import TRAFFIC as TABLE_TRAFFIC
@@ -80,7 +80,7 @@ class Moment:
 def moment_of(
     manifest: Manifest,
     validation: Validation | None,
-    settings: LoadBalancerSettings,
+    settings: ResolvedSettings,
     brokers: pa.Table,
     bundles: pa.Table,
     policies: pa.Table,
@@ -99,13 +99,13 @@ def moment_of(
         failed_checks=sum(not one.success for one in results),
         leader=manifest.leader,
         leader_unloads=manifest.leader_unloads,
-        hosts=_hosts(brokers, weighted_maximum(usage, limit, settings), excluded["broker"]),
+        hosts=_hosts(brokers, weighted_maximum(usage, limit, settings.values), excluded["broker"]),
         bundles=bundles["bundle"].combine_chunks(),
         owners=bundles["owner"].combine_chunks(),
         traffic=_traffic(bundles),
         connections=connections_of(bundles),
         flags=_flags(bundles, excluded),
-        settings=texts_of(settings),
+        settings=settings.texts,
         policies=policies,
     )
 

@@ -93,7 +93,7 @@ def normalized_moment(snapshot: Snapshot, manifest: Manifest) -> Moment:
     return moment_of(
         manifest,
         validation_if_any(snapshot),
-        settings_of(snapshot, {}).values,
+        settings_of(snapshot, {}),
         rows("brokers", *BROKER_COLUMNS.values(), view=view),
         rows("bundles", *BUNDLE_COLUMNS, view=view),
         policies_of(rows("namespaces", *NAMESPACE_COLUMNS), rows("policies", *ISOLATION_COLUMNS))

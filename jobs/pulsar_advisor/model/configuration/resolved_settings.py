@@ -39,7 +39,7 @@ from pulsar_advisor.model.configuration.setting_texts import (
     runtime_value,
     what_if_value,
 )
-from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, SETTING_KEYS, LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, SETTING_KEYS, LoadBalancerSettings, texts_of
 
 WHAT_IF: Final = "what-if"
 """The origin of a value that a user replaced."""
@@ -67,6 +67,11 @@ class ResolvedSettings:
     notes: tuple[str, ...]
     """What else a reader should know, in whole sentences: a release that isn't listed, values that Pulsar could not
     parse or does not check, a strategy that it replaces."""
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The captured values by Pulsar's keys, sorted, as its files spell them."""
+        return {key: text for key, text in texts_of(self.values).items() if self.origins[key] != NOT_CAPTURED}
 
 
 def resolve_settings(

@@ -98,7 +98,7 @@ def settings_upgrade(
             origin_after=after.origins[key],
             obsolete=set_by(key) != "default" and is_deprecated(after.release, key),
         )
-        for key in sorted(SETTING_KEYS)
+        for key in before.texts
     ]
     settings.sort(key=lambda one: not one.changes)
     unread = () if counts_heap(load_manager, after.values) else (HEAP_WEIGHT,)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pulsar_advisor.model.configuration.resolved_settings import NOT_CAPTURED, ResolvedSettings
-from pulsar_advisor.model.configuration.settings import text_of
+from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings
 from pulsar_advisor.model.plans.plan import PlannedSetting
 from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.plans.deciding import deciding
@@ -31,6 +30,8 @@ def setting_keys(shedder: str, placement: str, request: Request) -> frozenset[st
 
 def planned_settings(settings: ResolvedSettings, keys: frozenset[str]) -> dict[str, PlannedSetting]:
     """Captured settings by Pulsar's key as texts (lists joined by commas, unset is empty), each with its origin."""
-    values, origins = settings.values.model_dump(mode="json", by_alias=True), settings.origins
-    captured = sorted(key for key in keys if origins[key] != NOT_CAPTURED)
-    return {key: PlannedSetting(value=text_of(values[key]), origin=origins[key]) for key in captured}
+    return {
+        key: PlannedSetting(value=text, origin=settings.origins[key])
+        for key, text in settings.texts.items()
+        if key in keys
+    }
