@@ -30,8 +30,8 @@ The effect of a check follows from one question: would Pulsar's leader pass over
   failed warning doubts.
 
 A bundle without an owner is normal and fails no check, unless a broker still has figures of it
-(`figures_are_the_owners`). A column of an expectation that [tables.md](tables.md) lacks is computed for it, as its
-first sentence says. Checks that compare with an earlier snapshot (`figures_moved`, `steady`) pass without one.
+(`figures_are_the_owners`). A column of an expectation that [tables.md](tables.md) lacks is computed, as the
+check's first sentence says. Checks that compare with an earlier snapshot (`figures_moved`, `steady`) pass without one.
 What no check can see: [blind-spots.md](blind-spots.md).
 
 `pulsar-advisor validate --explain bundles.one_owner` prints one entry, `--trend bundles.one_owner` its recent results,

@@ -205,9 +205,8 @@ def decide(load: MovableLoad, settings: LoadBalancerSettings, memory: Memory) ->
     problem, moves, percent = target, fewest_moves(target), TARGET_PERCENT
     target_least = moves.least
     if not moves.reached:
-        percent = _lowest_percent(goal)
+        percent, moves = _lowest_percent(goal)
         problem = _within(goal, percent)
-        moves = fewest_moves(problem)
     after = problem.load_after(moves.destination).max(axis=1)
     figures: dict[str, Figure] = {
         "mean_usage_ratio": goal.mean / PPM,
@@ -337,17 +336,23 @@ def _within(goal: _Goal, percent: int) -> Balancing:
     )
 
 
-def _lowest_percent(goal: _Goal) -> int:
-    """The lowest step above the target that any moves reach, as far as a search finds; at the last, none are needed."""
+def _lowest_percent(goal: _Goal) -> tuple[int, Moves]:
+    """The lowest step above the target that any moves reach, as far as a search finds, and the fewest of them.
+
+    At the last step, none are needed.
+    """
     usage, of = goal.unbounded.load.max(axis=1), np.maximum(np.maximum(goal.mean, goal.stays), 1)
     needs_none = int((-(-usage * 100 // of)).max()) + STEP_PERCENT
     steps = range(TARGET_PERCENT + STEP_PERCENT, needs_none + STEP_PERCENT, STEP_PERCENT)
-    enough = len(goal.movable)
+    searched: dict[int, Moves] = {}
+
+    def is_reached(percent: int) -> bool:
+        searched[percent] = fewest_moves(_within(goal, percent))
+        return searched[percent].reached
+
     at_most = bisect_left(steps, True, key=lambda percent: few_moves(_within(goal, percent)).reached)
-    exact = bisect_left(
-        steps, True, hi=at_most, key=lambda percent: fewest_moves(_within(goal, percent), enough).reached
-    )
-    return steps[exact]
+    percent = steps[bisect_left(steps, True, hi=at_most, key=is_reached)]
+    return percent, searched.get(percent) or fewest_moves(_within(goal, percent))
 
 
 def _broker_outcomes(

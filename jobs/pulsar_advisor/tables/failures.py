@@ -53,8 +53,8 @@ def reported(error: Exception) -> AdvisorError | None:
         )
     if _NO_MASTER in said:
         return AdvisorError(
-            f"the Spark master didn't answer, or ended the job: it has to be reachable and of the minor release of "
-            f"this job's Spark, {_spark()}; what Spark wrote above says more"
+            f"Spark ended before the job did, and what it wrote above says more; a master that isn't local must be "
+            f"reachable, and of the same minor release as this job's Spark, {_spark()}"
         )
     if (unread := _UNREAD.search(said)) is not None:
         return StorageError(

@@ -261,6 +261,14 @@ def test_the_strategies_of_a_simple_cluster_are_not_judged_as_it_reads_none() ->
     assert not_ok(healthy(answers=both(load_manager="simple", settings=settings))) == []
 
 
+def test_a_misspelt_shedder_is_named_with_the_one_that_takes_its_place() -> None:
+    key, misspelt = "loadBalancerLoadSheddingStrategy", "org.apache.pulsar.broker.loadbalance.impl.TresholdShedder"
+    found = healthy(answers=both(release="3.0.7", settings={**SETTINGS, key: misspelt}))
+    assert [row.sentence for row in not_ok(found) if row.check == "strategy"] == [
+        f"{key} is {misspelt}, which brokers can't use: OverloadShedder takes its place"
+    ]
+
+
 def test_a_release_without_recommendations_can_still_be_captured() -> None:
     found = healthy(answers=both(release="2.10.5"))
     assert (only(found).check, diagnose(found).fit) == ("release.known", True)

@@ -74,6 +74,8 @@ class FakeCluster:
     policies: tuple[IsolationPolicy, ...] = ()
     releases: dict[str, str] = field(default_factory=dict)
     """Those of brokers that don't run 4.0.8."""
+    leads: str | None = None
+    """The leader, if there is one."""
     peers: frozenset[str] = frozenset()
     lands_on: Callable[[Unload], str | None] = lambda unload: unload.destination
     """Where an unload brings a bundle; None: back to where it was."""
@@ -207,7 +209,7 @@ class FakeCluster:
         return tuple(topic for topic in mine if contains(*bounds, topic_hash(topic)))
 
     def leader(self) -> str | None:
-        return None
+        return self.leads
 
     def release(self, broker: str) -> str:
         return self.releases.get(broker, "4.0.8")

@@ -54,7 +54,7 @@ def test_a_master_that_does_not_answer_may_answer_the_next_try() -> None:
         )
     )
     assert found is not None and found.exit_code == AdvisorError.exit_code
-    assert str(found).startswith("the Spark master didn't answer, or ended the job: it has to be reachable and of the")
+    assert str(found).startswith("Spark ended before the job did, and what it wrote above says more; a master that")
 
 
 def test_a_full_folder_for_temporary_files_is_not_taken_for_a_file_that_is_not_there() -> None:

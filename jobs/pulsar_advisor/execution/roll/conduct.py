@@ -280,7 +280,8 @@ def _confirm(roll: Roll, seen: Progress, wait_s: float) -> None:
 def _compare_releases(roll: Roll) -> None:
     """Say which brokers run which release, unless all run one: a broker may have come back on its old one."""
     with suppress(AdvisorError):  # the roll is over, whether or not every broker can be asked
-        release_of = {broker: roll.cluster.release(broker) for broker in sorted(roll.cluster.active_brokers())}
+        brokers = roll.cluster.active_brokers().intersection(roll.look().recorded.restarted)
+        release_of = {broker: roll.cluster.release(broker) for broker in sorted(brokers)}
         releases = sorted({*release_of.values()})
         if len(releases) > 1:
             each = (f"{one} on {some_of([it for it, of in release_of.items() if of == one])}" for one in releases)

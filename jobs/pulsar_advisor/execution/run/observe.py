@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms
 from pulsar_advisor.execution.run.preconditions import Found, OpenCall
+from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.plans.plan import Plan, Step
 
 
@@ -52,12 +54,20 @@ def look(
         topics=len(topics),
         topic_names=topics,
         isolation_policies=policies,
-        release=cluster.release(cluster.leader() or owner or min(active)) if policies else "",
+        release=_matching_release(cluster, owner or min(active)) if policies else "",
         peers_at_source=_count_at(cluster, step.source, peers, moved),
         peers_at_destination=_count_at(cluster, step.destination, peers, moved, arriving),
         destination_usage_ratio=cluster.usage_ratio(step.destination) if step.destination in active else None,
         open_calls=open_calls,
     )
+
+
+def _matching_release(cluster: ClusterPort, broker: str) -> str:
+    """The leader's release, or this broker's: a leader that can't be asked takes no part in a step."""
+    with suppress(ClusterUnreachable):
+        if (leader := cluster.leader()) in cluster.active_brokers():
+            return cluster.release(leader)
+    return cluster.release(broker)
 
 
 def foresee(

@@ -139,7 +139,8 @@ def resolve_settings(
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
     notes += _not_as_configured(values)
     if values.scalable_topic_auto_scale_enabled and (why := why_controllers_idle(values)):
-        notes.append(f"Controllers of scalable topics neither split nor merge segments: {why}.")
+        unless = "unless policies of their namespaces or topics override it"
+        notes.append(f"Controllers of scalable topics neither split nor merge segments, {unless}: {why}.")
     caveats = (*_assumed(assumed), *newer_than_known(str(pulsar_version)))
     return ResolvedSettings(values, origins, release, caveats, tuple(notes))
 
@@ -172,7 +173,9 @@ def why_controllers_idle(values: LoadBalancerSettings) -> str | None:
     """
     for split, merge in SPLIT_AND_MERGE_LIMITS:
         upper, lower = (getattr(values, FIELD_OF_KEY[key]) for key in (split, merge))
-        if not 0 <= lower < upper:
+        if lower < 0:
+            return f"{merge}={lower:.15g} must not be negative"
+        if lower >= upper:
             return f"{split}={upper:.15g} must be above {merge}={lower:.15g}"
     return None
 
@@ -194,8 +197,9 @@ def _not_as_configured(values: LoadBalancerSettings) -> list[str]:
 
 
 def is_release_default(key: str, pulsar_version: str | None, runtime: Mapping[str, str]) -> bool:
-    """Whether a broker of this version has the release's default, by its runtime configuration."""
-    return bool(setting_value(key, pulsar_version, runtime) == setting_value(key, pulsar_version))
+    """Whether a broker of this version has the default that its release is known for, by its runtime configuration."""
+    release = NEWEST if pulsar_version is None else listed_release(pulsar_version)
+    return has(release, key) and bool(setting_value(key, pulsar_version, runtime) == setting_value(key, pulsar_version))
 
 
 def setting_value(

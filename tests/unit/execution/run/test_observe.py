@@ -6,6 +6,7 @@ from typing import Any
 
 from pulsar_advisor.execution.run.observe import find_owner, look
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+from pulsar_advisor.model.errors import ClusterUnreachable
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, FakeTime, unload_step
 
 
@@ -23,9 +24,22 @@ class Asked:
         return frozenset({f"{NAMESPACE}/{LOWER}"} if broker == B3 else ())
 
 
-def test_isolation_policies_match_by_the_release_of_today() -> None:
-    anywhere = IsolationPolicy("vip", ("shop/.*",), (".*",), (), 1, 100)
-    cluster = FakeCluster(FakeTime(), policies=(anywhere,), releases={B1: "5.0.1"})
+ANYWHERE = IsolationPolicy("vip", ("shop/.*",), (".*",), (), 1, 100)
+
+
+def test_isolation_policies_match_by_the_leaders_release_of_today() -> None:
+    cluster = FakeCluster(FakeTime(), policies=(ANYWHERE,), releases={B3: "5.0.1"}, leads=B3)
+    assert look(cluster, unload_step(), {}, ()).release == "5.0.1"
+
+
+def test_a_leader_that_cannot_be_asked_takes_no_part_in_a_step() -> None:
+    class Unreachable(FakeCluster):
+        def release(self, broker: str) -> str:
+            if broker == B3:
+                raise ClusterUnreachable("connection refused")
+            return super().release(broker)
+
+    cluster = Unreachable(FakeTime(), policies=(ANYWHERE,), releases={B1: "5.0.1"}, leads=B3)
     assert look(cluster, unload_step(), {}, ()).release == "5.0.1"
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.configuration.defaults import is_dynamic, takes_effect_at_once
-from pulsar_advisor.model.configuration.resolved_settings import resolve_settings, setting_value
+from pulsar_advisor.model.configuration.resolved_settings import (
+    is_release_default,
+    resolve_settings,
+    setting_value,
+)
 from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, SETTING_KEYS, LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 
@@ -90,9 +94,16 @@ def test_only_the_modular_manager_replaces_a_placement() -> None:
 def test_controllers_of_scalable_topics_that_a_pair_of_limits_keeps_idle_are_noted() -> None:
     split, merge = "scalableTopicSplitMsgRateInThreshold", "scalableTopicMergeMsgRateInThreshold"
     assert resolve_settings("5.0.1", {split: "1000", merge: "1000.0"}).notes == (
-        f"Controllers of scalable topics neither split nor merge segments: {split}=1000 must be above {merge}=1000.",
+        "Controllers of scalable topics neither split nor merge segments, unless policies of their namespaces or "
+        f"topics override it: {split}=1000 must be above {merge}=1000.",
     )
     assert resolve_settings("5.0.1", {split: "1000", merge: "999"}).notes == ()
+
+
+def test_a_value_of_a_key_that_the_listed_release_lacks_is_no_default() -> None:
+    key = "loadBalancerSheddingExcludedNamespaces"
+    assert not is_release_default(key, "4.0.8", {key: "shop/orders"})
+    assert is_release_default("loadBalancerEnabled", "4.0.8", {"loadBalancerEnabled": "true"})
 
 
 def test_a_limit_of_merges_that_an_earlier_capture_lacks_keeps_no_controller_idle() -> None:

@@ -83,6 +83,13 @@ def test_a_dynamic_value_that_only_the_new_release_reads_is_no_line_for_a_file()
     assert key not in upgrade.pins
 
 
+def test_a_limit_that_an_earlier_capture_lacks_neither_changes_nor_gets_a_line() -> None:
+    split, merge = "scalableTopicSplitMsgRateInThreshold", "scalableTopicMergeMsgRateInThreshold"
+    upgrade = settings_upgrade("5.0.0", {split: "10000"}, {}, "5.0.1", "modular")
+    assert split in {setting.key for setting in upgrade.settings}
+    assert merge not in {*upgrade.pins, *(setting.key for setting in upgrade.settings)}
+
+
 def test_a_classic_shedder_that_is_set_gets_the_placement_that_5_0_falls_back_to() -> None:
     upgrade = settings_upgrade("4.0.8", runtime(**{SHEDDING: UNIFORM}), {}, "5.0.1", "modular")
     assert any("place with LeastLongTermMessageRate" in note for note in upgrade.after.notes)

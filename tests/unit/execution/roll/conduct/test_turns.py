@@ -12,7 +12,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.roll.conduct import Roll, go_on
 from pulsar_advisor.execution.run.guard.left_off import left_off
 from pulsar_advisor.execution.run.guard.settings import GUARDED
-from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan
 from unit.execution.doubles import B1, B2, B3, FakeCluster
@@ -55,6 +55,20 @@ def test_a_broker_that_came_back_on_its_old_release_is_named_at_the_end(roll: Ro
         cluster.releases[turn.broker] = "4.0.8" if turn.broker == B2 else "5.0.1"
         go_on_after(replace(roll, progress=said.append), turn.broker)
     assert f"every broker was restarted, but not on one release: 4.0.8 on {B2}; 5.0.1 on {B1}, {B3}" in said
+
+
+def test_a_broker_that_cannot_be_asked_for_its_release_keeps_no_roll_open(
+    roll: Roll, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(broker: str) -> str:
+        raise ClusterUnreachable(f"{broker}: connection refused")
+
+    monkeypatch.setattr(cluster, "release", refused)
+    go_on(roll)
+    while (turn := roll.look().turn) is not None:
+        cluster.restart(turn.broker)
+        go_on_after(roll, turn.broker)
+    assert roll.look().recorded.ended == "every broker was restarted"
 
 
 def test_a_roll_that_waits_for_a_restart_and_hears_of_none_stays_as_it_is(roll: Roll, cluster: FakeCluster) -> None:
