@@ -27,11 +27,10 @@ from pulsar_advisor.execution.run.preconditions import (
     foreign,
     malformed,
     no_destination,
-    observed_at,
     usage_changes,
 )
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
-from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_moment
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import (
     BrokerForecast,
@@ -47,6 +46,8 @@ from pulsar_advisor.model.plans.sealed import digest_of
 
 UNDO: Final = "undo"
 """Replaces the names of shedder and placement strategy in an undo plan."""
+_NOT_CONFIRMED: Final = "was not confirmed"
+"""Why a step that may have had an effect isn't undone."""
 
 
 def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
@@ -94,12 +95,16 @@ def why_outdated(plan: Plan, ledger: Ledger) -> str | None:
     """Why an undo plan takes back less than was done: a run of what it undoes has gone on since it was made."""
     if (undoes := plan.memory.get("undoes")) is None:
         return None
-    try:
-        made_ms = 1000 * snapshot_moment(observed_at(plan)).timestamp() + 999  # it has whole seconds
-    except ValueError:
-        return None  # `stale` says so
     records = _attempted(ledger, runs_of_plan(ledger, str(undoes)))
-    later = [one.step_id for one in records.values() if one.is_confirmed and (one.ended_at_ms or 0) > made_ms]
+    confirmed = {name: record for name, record in records.items() if record.is_confirmed}
+    last = {record.bundle: name for name, record in confirmed.items()}  # to undo those undoes all
+    named = {step.reason for step in plan.steps}
+    unconfirmed = {step.reason for step in plan.steps if _NOT_CONFIRMED in (step.not_executable_because or "")}
+    later = [
+        name
+        for name, record in confirmed.items()
+        if _undoes(name) in unconfirmed or (name == last[record.bundle] and _undoes(name) not in named)
+    ]
     return f"{', '.join(later)} of {undoes} came after this undo: make it again with `undo`" if later else None
 
 
@@ -151,7 +156,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
         if not _is_confirmed(records, step):
             record = records[step.id]
             seen = f": {record.observation}" if record.observation else ""
-            why = f"{step.id} was not confirmed ({record.state}){seen}. {_as_it_is(step, cluster)}"
+            why = f"{step.id} {_NOT_CONFIRMED} ({record.state}){seen}. {_as_it_is(step, cluster)}"
             steps.append(_impossible(step, why))
         elif step.action == "split":
             steps.append(_impossible(step, "a split can't be undone: Pulsar has no merge"))
@@ -268,8 +273,13 @@ def _impossible(step: Step, why: str) -> Step:
 
 def _undoing(step: Step, **values: object) -> Step:
     """The step that undoes another, with these values. Its bundle's owner before is known, whatever moved it then."""
-    own = {"id": f"undo-{step.id}", "after": (), "reason": f"undoes {step.id}"}
+    own = {"id": f"undo-{step.id}", "after": (), "reason": _undoes(step.id)}
     return step.model_copy(update={**own, "confidence": "high", "doubts": (), "failed_checks": (), **values})
+
+
+def _undoes(step_id: str) -> str:
+    """The reason of each step that undoes this one, or says why it doesn't."""
+    return f"undoes {step_id}"
 
 
 def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:

@@ -344,6 +344,38 @@ def test_an_undo_is_made_again_if_the_run_that_it_undoes_has_gone_on_since(
     assert set(cluster.owners.values()) == {B1}
 
 
+def test_an_undo_that_says_of_a_step_that_it_was_not_confirmed_is_made_again_once_it_is(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan(BOTH))
+    cluster.whenever("after the call", lambda: setattr(cluster, "unreadable", len(cluster.writes) == 2))
+    assert run(plan, ledger, cluster).outcome == "partial"
+    cluster.unreadable = False
+    undo = approved(ledger, propose_undo(plan, ledger, cluster))
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    with pytest.raises(Refused, match=f"step-002 of {digest_of(plan)} came after this undo"):
+        run(undo, ledger, cluster)
+
+
+def test_an_undo_is_not_taken_for_older_than_its_run_by_a_clock_that_was_set_back(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    twice = make_plan([unload_step(1, LOWER, B1, B2), unload_step(2, LOWER, B2, B3)])
+    run(approved(ledger, twice), ledger, cluster)
+    cluster.time.ms -= 20_000
+    undo = approved(ledger, propose_undo(twice, ledger, cluster))
+    assert run(undo, ledger, cluster).outcome == "done"
+
+
+def test_an_undo_made_before_its_run_as_the_first_release_did_takes_all_of_it_back(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = make_plan(BOTH)
+    undo = undo_of_run(ledger, cluster, plan)
+    early = approved(ledger, undo.model_copy(update={"memory": {"undoes": digest_of(plan)}}))
+    assert run(early, ledger, cluster).outcome == "done"
+
+
 def test_a_bundle_whose_broker_is_gone_is_left_out(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = make_plan([unload_step(1, LOWER, B1, B2)])
     run(approved(ledger, plan), ledger, cluster)

@@ -44,7 +44,11 @@ def announce(ledger: Ledger, plan: Plan, name: str, person: Person) -> None:
             f"{broker} was not drained: {seen.whose_turn}. If you restarted it before its turn, it will be drained "
             "and restarted again; or end the roll and make a new one without it"
         )
-    if seen.recorded.announced is None and not record_announced(ledger, digest_of(plan), broker, person, seen.recorded):
+    if seen.recorded.announced is not None or record_announced(ledger, digest_of(plan), broker, person, seen.recorded):
+        return
+    now = recorded_roll(ledger, digest_of(plan))
+    is_announced = now.announced is not None and now.turn is not None and now.turn.broker == broker
+    if not is_announced and broker not in now.restarted:
         raise Refused(f"somebody else has just carried the roll on, or paused it: see whether {broker} is drained")
 
 

@@ -45,7 +45,7 @@ class Guard:
     run: HeldRun
     attempt: Attempt
     switched: set[str] = field(default_factory=set)
-    """Settings that this process has switched off."""
+    """Settings that this process has switched off, or has sent a call to."""
     settled: set[str] = field(default_factory=set)
     """Settings of which this process knows that no call may still act; of all others the ledger decides."""
     notes: list[str] = field(default_factory=list)
@@ -119,6 +119,7 @@ class Guard:
             return True
 
         require()
+        self.switched.add(setting)  # before the call: what fails from here on leaves it off
         reply, now = set_override(cluster, setting, before, OFF, clock, may_repeat)
         if not reply.leaves_open or now == OFF:
             self.settled.add(setting)
@@ -127,7 +128,6 @@ class Guard:
                 f"{setting} can't be switched off: {reply.in_words}; switch it off by hand, and try again: what is "
                 "off already is left as it is"
             )
-        self.switched.add(setting)
         self.attempt.progress(f"{setting} is off while the plan is carried out; it was {in_words(before)}")
 
     def _settle(self, earlier: SwitchedOff) -> None:
@@ -147,9 +147,9 @@ class Guard:
             raise Refused(reason)
 
     def _end(self) -> None:
+        is_late = [self._is_late(setting) for setting in sorted(self.switched - self._owed())]
         if self.is_handed_on:
             return  # the roll goes on under it
-        is_late = [self._is_late(setting) for setting in sorted(self.switched - self._owed())]
         if self.run.is_overtaken():  # the run continues elsewhere, under our guard, unless that has ended
             if any(is_late):
                 restore_what_was_left(self.attempt, self.run.cluster_name)
@@ -166,9 +166,21 @@ class Guard:
         return {switch.setting for switch in switched_off(self.attempt.ledger, self.run.cluster_name)}
 
     def _is_late(self, setting: str) -> bool:
-        """Whether our call acted after the setting was given back, as of a process that is suspended amid it."""
+        """Whether our call acted after the setting was given back, as of a process that is suspended amid it, or may.
+
+        Then it is recorded as off again, and restored as if it had never been given back.
+        """
         # The ledger comes last: other runs write to it before they switch a setting off.
-        return self.attempt.cluster.override(setting) == OFF and record_late(self.attempt.ledger, self.run, setting)
+        return self._may_be_off(setting) and record_late(self.attempt.ledger, self.run, setting)
+
+    def _may_be_off(self, setting: str) -> bool:
+        """Whether a setting that we switched off is off, its call may still act, or it can't be read."""
+        if setting not in self.settled:
+            return True
+        try:
+            return seen_override(self.attempt.cluster, setting, lambda now: now == OFF, self.attempt.clock) == OFF
+        except Exception:  # whatever is wrong with one answer, it must not keep the other setting off
+            return True
 
     def _put_back(self, switch: SwitchedOff) -> ClusterUnreachable | None:
         """Restore a setting, unless the call that switches it off may still act; why that can't be seen, if so."""

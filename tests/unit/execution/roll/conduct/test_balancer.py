@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_advisor.execution.cluster.cluster_port import Reply
+from pulsar_advisor.execution.cluster.cluster_port import Override, Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.rolls import give_up
@@ -383,3 +383,20 @@ def test_a_pause_in_a_later_turn_brings_the_balancer_back_only_after_its_moves_i
     cluster.once("the broker is at work", pause_it)
     go_on_after(roll, B1)
     assert (in_flight, is_off(cluster)) == ([True, True], [False, False])
+
+
+def test_what_a_suspended_turn_switches_off_after_it_was_restored_is_restored_when_the_roll_ends(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    send = cluster.send
+
+    def suspended(write: Override) -> Reply:
+        cluster.send = send  # type: ignore[method-assign]
+        cluster.time.pass_s(181)
+        restore_what_was_left(roll, "live")
+        return send(write)
+
+    cluster.send = suspended  # type: ignore[method-assign, assignment]
+    go_on(roll)
+    ended(roll)
+    assert (cluster.overrides, left_off(ledger)) == ({}, [])

@@ -227,6 +227,25 @@ def test_a_restart_is_not_announced_of_a_broker_whose_turn_began_anew_at_that_mo
     assert roll.look().recorded.announced is None
 
 
+@pytest.mark.parametrize("goes_on", [False, True], ids=["announced", "restarted"])
+def test_a_restart_that_another_host_announces_at_the_same_moment_is_announced(
+    roll: Roll, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    go_on(roll)
+    cluster.restart(B1)
+
+    def announced_before(*said: Any) -> bool:
+        record_announced(*said)
+        if goes_on:
+            go_on(roll)
+        return record_announced(*said)
+
+    monkeypatch.setattr(steering, "record_announced", announced_before)
+    announce(roll.ledger, roll.plan, B1, OLIVE)
+    go_on(roll)
+    assert roll.look().recorded.restarted == (B1,)
+
+
 def test_a_restart_is_not_announced_to_a_turn_or_another_plan(
     roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:

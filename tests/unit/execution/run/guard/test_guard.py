@@ -929,23 +929,78 @@ def test_what_is_given_back_while_a_process_is_suspended_before_it_switches_is_r
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
-@pytest.mark.parametrize("is_overtaken", [True, False], ids=["overtaken", "aborted"])
-def test_a_switch_of_a_process_that_was_suspended_amid_its_call_is_given_back_though_the_run_is_over(
-    ledger: Ledger, cluster: FakeCluster, plan: Plan, is_overtaken: bool
-) -> None:
+def suspended_amid_its_first_call(cluster: FakeCluster, happens: Callable[[], object], reply: Reply | None) -> None:
+    """Something happens while a process is suspended amid its first call to switch a setting off.
+
+    Then that acts, unless this is the reply to it.
+    """
     send = cluster.send
 
     def suspended(write: Override) -> Reply:
         cluster.send = send  # type: ignore[method-assign]
         cluster.time.pass_s(181)
+        happens()
+        return reply or send(write)
+
+    cluster.send = suspended  # type: ignore[method-assign, assignment]
+
+
+@pytest.mark.parametrize("is_overtaken", [True, False], ids=["overtaken", "aborted"])
+def test_a_switch_of_a_process_that_was_suspended_amid_its_call_is_given_back_though_the_run_is_over(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, is_overtaken: bool
+) -> None:
+    def over() -> None:
         if is_overtaken:
             assert run(plan, ledger, cluster, guard=True, resume=True).outcome == "done"
         else:
             abort(ledger, plan, BOB)
             restore_left(ledger, cluster)
-        return send(write)
 
-    cluster.send = suspended  # type: ignore[method-assign, assignment]
+    suspended_amid_its_first_call(cluster, over, None)
     with suppress(Refused):
         run(plan, ledger, cluster, guard=True)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("answer", "times", "after"),
+    [(unreadable, 1, 0), (lambda: "true", 2, 0), (lambda: None, 1, 3)],
+    ids=["unreadable", "wrong twice", "wrong at the end"],
+)
+def test_wrong_answers_after_such_a_call_do_not_leave_the_setting_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, answer: Callable[[], object], times: int, after: int
+) -> None:
+    def over() -> None:
+        abort(ledger, plan, BOB)
+        restore_left(ledger, cluster)
+        for _ in range(times):
+            cluster.mistaken_once("override", answer, after)
+
+    suspended_amid_its_first_call(cluster, over, None)
+    with pytest.raises(Refused):
+        run(plan, ledger, cluster, guard=True)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
+def test_such_a_call_stays_a_debt_while_it_has_no_answer_and_may_still_act(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    suspended_amid_its_first_call(cluster, lambda: restore_left(ledger, cluster), Reply(None, "timed out"))
+    with pytest.raises(BalancerStillOff, match=f"switches {SHEDDING} off got no answer, and may still take effect"):
+        run(plan, ledger, cluster, guard=True)
+    assert [switch.setting for switch in switched_off(ledger, "live")] == [SHEDDING]
+
+
+@pytest.mark.parametrize("answer", [unreadable, lambda: json.loads("[" * 100_000)], ids=["none", "nonsense"])
+def test_a_bad_answer_about_what_another_process_gave_back_does_not_leave_the_other_setting_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, answer: Callable[[], object]
+) -> None:
+    def give_one_back() -> None:
+        shedding = switched_off(ledger, "live")[0]
+        del cluster.overrides[SHEDDING]
+        record_switched_back(ledger, shedding, "restored: not overridden")
+        cluster.mistaken_once("override", answer)
+
+    cluster.on_event = after_the_calls(2, give_one_back)
+    assert run(plan, ledger, cluster, guard=True).exit_code == 0
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
