@@ -75,10 +75,9 @@ def test_what_has_expired_stays_so_if_the_clock_is_set_back(ledger: Ledger, time
 
 def test_a_plan_is_undone_once_the_plan_that_undoes_it_was_applied(ledger: Ledger, cluster: FakeCluster) -> None:
     run(approved(ledger, PLAN), ledger, cluster)
-    undo = make_plan([unload_step()], memory={"undoes": digest_of(PLAN)}, seed=7)
+    undo = propose_undo(PLAN, ledger, cluster)
     propose(ledger, undo, ALICE)
     assert state(ledger) == "applied"
-    cluster.owners.update(dict.fromkeys(cluster.owners, PLAN.steps[0].source))
     run(approved(ledger, undo), ledger, cluster)
     assert state(ledger) == "undone"
 
