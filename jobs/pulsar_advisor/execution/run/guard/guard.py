@@ -119,7 +119,7 @@ class Guard:
             return True
 
         require()
-        self.switched.add(setting)  # before the call: what fails from here on leaves it off
+        self.switched.add(setting)  # before the call: it may be off whatever fails from here on
         reply, now = set_override(cluster, setting, before, OFF, clock, may_repeat)
         if not reply.leaves_open or now == OFF:
             self.settled.add(setting)
