@@ -327,12 +327,14 @@ def _strategies(found: Examination) -> Iterator[Row]:
     release = release_number(listed_release(_deciding_release(found) or ""))
     own = configured_strategies(manager, shedder, placement, release)
     for key, class_name, name, known in zip(keys, (shedder, placement), own, (SHEDDERS, PLACEMENTS), strict=True):
+        if not class_name:
+            continue
         used = next((strategy for strategy in known if strategy.name == name), None)
-        if class_name and used is None:
+        if used is None:
             sentence = f"{key} is {class_name}, which isn't modelled: what Pulsar itself would do is unknown"
             yield Row("strategy", "warning", sentence, "compare with the strategies that `recommend` offers")
         # Extensible brokers replace a default of Modular ones, which is no mistake.
-        elif class_name and used is not None and manager == "modular" and class_name != used.java_class:
+        elif manager == "modular" and class_name != used.java_class:
             sentence = f"{key} is {class_name}, which brokers can't use: {used.name} takes its place"
             yield Row("strategy", "warning", sentence, f"set {used.java_class}, or the class that was meant")
 

@@ -53,7 +53,7 @@ def reported(error: Exception) -> AdvisorError | None:
         )
     if _NO_MASTER in said:
         return AdvisorError(
-            f"Spark ended before the job did, and what it wrote above says more; a master that isn't local must be "
+            "Spark ended before the job did, and what it wrote above says more; a master that isn't local must be "
             f"reachable, and of the same minor release as this job's Spark, {_spark()}"
         )
     if (unread := _UNREAD.search(said)) is not None:

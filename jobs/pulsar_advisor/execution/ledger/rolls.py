@@ -345,5 +345,5 @@ def open_rolls(ledger: Ledger, cluster: str) -> Sequence[str]:
         return session.scalars(still.order_by(func.min(Event.id).desc())).all()
 
 
-def _detail(values: Mapping[str, str | int | None] | Mapping[str, str]) -> str:
+def _detail(values: Mapping[str, str | int | None]) -> str:
     return json.dumps(values, sort_keys=True)

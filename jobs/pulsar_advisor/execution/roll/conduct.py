@@ -28,9 +28,8 @@ from pulsar_advisor.execution.ledger.rolls import (
     record_drained,
     record_end,
     record_restarted,
-    roll_under_way,
+    require_no_other_roll,
     take_up,
-    wait_for_roll,
 )
 from pulsar_advisor.execution.ledger.runs import abort_runs
 from pulsar_advisor.execution.ledger.steps import has_open_call, is_left
@@ -229,9 +228,9 @@ def _require_to_go_on(roll: Roll) -> None:
     require_roll(roll.ledger, roll.plan)
     seen = roll.look()
     require_not_over(seen.recorded, roll.digest)
-    other = roll_under_way(roll.ledger, roll.plan.identity.cluster_name)
-    if other is not None and other != roll.digest:
-        raise Refused(wait_for_roll(other))
+    now_ms = roll.ledger.latest_ms()
+    with roll.ledger.reading() as session:
+        require_no_other_roll(roll.ledger, session, roll.plan.identity.cluster_name, roll.digest, now_ms)
     standing_approval(roll.ledger, roll.plan, roll.policy)
     # A roll may replace all brokers by ones with other names, which only each turn's own plan knows.
     brokers = frozenset(roll.plan.identity.broker_ids) if seen.recorded.turns else roll.cluster.active_brokers()

@@ -54,7 +54,7 @@ def look(
         topics=len(topics),
         topic_names=topics,
         isolation_policies=policies,
-        release=_matching_release(cluster, owner or min(active)) if policies else "",
+        release=_matching_release(cluster, active, owner or min(active)) if policies else "",
         peers_at_source=_count_at(cluster, step.source, peers, moved),
         peers_at_destination=_count_at(cluster, step.destination, peers, moved, arriving),
         destination_usage_ratio=cluster.usage_ratio(step.destination) if step.destination in active else None,
@@ -62,10 +62,10 @@ def look(
     )
 
 
-def _matching_release(cluster: ClusterPort, broker: str) -> str:
+def _matching_release(cluster: ClusterPort, active: Collection[str], broker: str) -> str:
     """The leader's release, or this broker's: a leader that can't be asked takes no part in a step."""
     with suppress(ClusterUnreachable):
-        if (leader := cluster.leader()) in cluster.active_brokers():
+        if (leader := cluster.leader()) is not None and leader in active:
             return cluster.release(leader)
     return cluster.release(broker)
 
