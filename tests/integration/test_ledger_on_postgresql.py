@@ -41,6 +41,7 @@ from unit.execution.doubles import FakeCluster, FakeTime, make_plan, split_step,
 
 REPOSITORY = Path(__file__).parents[2]
 PLAN = make_plan([unload_step(), split_step()])
+WAITS = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
 
 
 @pytest.fixture
@@ -85,12 +86,11 @@ def test_a_writer_sees_what_was_written_while_it_waited_whatever_the_default_iso
     postgresql_url: str, time: FakeTime
 ) -> None:
     default(postgresql_url, "default_transaction_isolation = 'repeatable read'")
-    waits = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
     with closing(open_ledger(postgresql_url, time.now_ms)) as ledger, ThreadPoolExecutor() as others:
         with ledger.writing() as session:
             ledger.add_event(session, digest_of(PLAN), "first", "")
             second = others.submit(propose, ledger, PLAN, ALICE)
-            until(lambda: session.scalar(waits))
+            until(lambda: session.scalar(WAITS))
         second.result()
         assert [event.kind for event in ledger.events(digest_of(PLAN))] == ["first", "proposed"]
 
@@ -333,6 +333,22 @@ def test_a_ledger_of_an_earlier_release_is_chained_as_it_was_found(postgresql_ur
         assert audit(upgraded).findings == ()
         propose(upgraded, PLAN, ALICE)
         assert audit(upgraded).findings == ()
+
+
+def test_a_migration_waits_for_a_writer_of_the_earlier_release(
+    postgresql_url: str, time: FakeTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with create_engine(postgresql_url).begin() as connection:
+        command.upgrade(revisions(connection), "0008")
+    monkeypatch.setattr("pulsar_advisor.execution.ledger.ledger.HEAD", "0008")
+    monkeypatch.setattr(opening, "HEAD", "0008")
+    with closing(open_ledger(postgresql_url, time.now_ms)) as earlier, ThreadPoolExecutor() as others:
+        monkeypatch.setattr(opening, "HEAD", "0009")
+        with earlier.writing() as session:  # such as one that starts a run
+            newer = others.submit(open_ledger, postgresql_url, time.now_ms)
+            until(lambda: session.scalar(WAITS) or newer.done())
+            assert not newer.done()
+        newer.result().close()
 
 
 def test_a_server_that_is_not_there_is_named_without_the_password() -> None:

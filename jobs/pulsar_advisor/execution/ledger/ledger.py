@@ -31,7 +31,8 @@ VERSIONS: Final = "alembic_version"
 """The table that holds the revision of the tables."""
 _ADDED: Final = "events to be logged once they are committed"
 
-_WRITE_LOCK: Final = 7_074_216  # arbitrary, but the same for every advisor
+WRITE_LOCK: Final = text("SELECT pg_advisory_xact_lock(7074216)")  # arbitrary, but the same for every advisor
+"""What a writer to a ledger in PostgreSQL begins with, and a migration: one at a time, as in SQLite."""
 
 _READ_ONLY: Final = "25006"
 _LOCKED: Final = "55P03"
@@ -113,7 +114,7 @@ class Ledger:
         self.now_ms()  # asked within, the server would have to answer on a second connection, which a pool may lack
         with self._transaction() as session:
             if self._engine.dialect.name == "postgresql":
-                session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITE_LOCK})
+                session.execute(WRITE_LOCK)
             if session.scalar(text(f"SELECT version_num FROM {VERSIONS}")) != HEAD:
                 raise StorageError(
                     f"a newer release has migrated ledger {without_secrets(self._engine.url)} while this process had "

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 from upath import UPath
 
 from pulsar_advisor.execution.ledger.address import ledger_url, without_secrets
-from pulsar_advisor.execution.ledger.ledger import READS, VERSIONS, Ledger, named_errors, sqlstate
+from pulsar_advisor.execution.ledger.ledger import READS, VERSIONS, WRITE_LOCK, Ledger, named_errors, sqlstate
 from pulsar_advisor.execution.ledger.migrations import HEAD
 from pulsar_advisor.execution.ledger.runs import LEASE_MS, may_work
 from pulsar_advisor.model.errors import StorageError, UsageError, refusal
@@ -42,7 +42,6 @@ Without these limits a run waits for a quarter of an hour and more, maybe with t
 
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
 _OLDEST_SQLITE: Final = (3, 35)
-_MIGRATION_LOCK: Final = 7_074_215  # arbitrary, but the same for every advisor
 _NOT_PERMITTED: Final = "42501"
 """PostgreSQL's `insufficient_privilege`."""
 
@@ -236,7 +235,7 @@ def _upgrade(connection: Connection, now_ms: Callable[[], int]) -> None:
     from pulsar_advisor.execution.ledger.upgrading import upgrade
 
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        connection.execute(WRITE_LOCK)  # a writer of the earlier release may be about to start a run
     revision = _revision(connection)
     if revision == "":
         raise StorageError(
