@@ -35,7 +35,7 @@ from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.execution.run.options import ApplyOptions, Attempt, Work
 from pulsar_advisor.execution.run.parking import Parked
 from pulsar_advisor.execution.run.preconditions import LEDGER_CLOCK_TOLERANCE_S, foreign, no_destination
-from pulsar_advisor.execution.run.refusals import fits_options, reasons_to_refuse
+from pulsar_advisor.execution.run.refusals import fits_options, overtaken, reasons_to_refuse
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Refused
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of
@@ -202,6 +202,8 @@ def _ended(run: OngoingRun) -> EndOfRun:
     why = ""
     cause: Exception | None = None
     try:
+        if reason := next(overtaken(run), None):  # since it was checked
+            raise Refused(reason)
         with held.kept(), guard.kept() if guard else nullcontext():
             carry_out(run)
             if guard is not None and run.options.is_turn:

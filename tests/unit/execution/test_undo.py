@@ -344,6 +344,31 @@ def test_an_undo_is_made_again_if_the_run_that_it_undoes_has_gone_on_since(
     assert set(cluster.owners.values()) == {B1}
 
 
+def test_an_undo_sends_nothing_if_the_run_that_it_undoes_went_on_between_its_checks_and_its_start(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = make_plan([unload_step(1), unload_step(2, UPPER, B1, B3)])
+    run(approved(ledger, plan), ledger, cluster, interruption=lambda: "stop" if cluster.effects else None)
+    undo = approved(ledger, propose_undo(plan, ledger, cluster))
+    cluster.time.pass_s(1)
+    cluster.mistaken_once("migrating", lambda: run(plan, ledger, cluster, resume=True) and None)  # checked last
+    with pytest.raises(Refused, match=f"nothing was sent: step-002 of {digest_of(plan)} came after this undo"):
+        run(undo, ledger, cluster)
+    assert can_be_undone(plan, ledger)
+
+
+def test_a_plan_sends_nothing_more_if_it_was_undone_between_the_checks_and_its_resumption(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = make_plan([unload_step(1), unload_step(2, UPPER, B1, B3)])
+    run(approved(ledger, plan), ledger, cluster, interruption=lambda: "stop" if cluster.effects else None)
+    undo = approved(ledger, propose_undo(plan, ledger, cluster))
+    cluster.time.pass_s(1)
+    cluster.mistaken_once("migrating", lambda: run(undo, ledger, cluster) and None)  # checked last
+    assert "has been undone since" in run(plan, ledger, cluster, resume=True).sentence
+    assert set(cluster.owners.values()) == {B1}
+
+
 def test_an_undo_that_says_of_a_step_that_it_was_not_confirmed_is_made_again_once_it_is(
     ledger: Ledger, cluster: FakeCluster
 ) -> None:

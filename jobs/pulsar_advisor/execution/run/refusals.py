@@ -43,13 +43,7 @@ def reasons_to_refuse(attempt: Attempt, runs: Sequence[Run]) -> Iterator[str]:
         yield "the plan has no step that can be carried out"
     unfinished = unfinished_run(runs)
     steps = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
-    turn_again = ""
-    if options.is_turn:
-        turn_again = reader().plan_turn_again.format(digest=short(roll_of_plan(ledger, digest) or digest))
-    if digest in undone(ledger, plan.cluster):
-        yield f"{digest} has been undone since: {turn_again or NEW_PLAN}"
-    if (outdated := why_outdated(plan, ledger)) is not None:
-        yield outdated
+    yield from overtaken(attempt)
     if any(run.state == "aborted" for run in runs):
         yield f"a run of {digest} was aborted: {NEW_PLAN}"
     if unfinished and not (options.resume and _is_for_us(unfinished, options.last_held)):
@@ -67,7 +61,7 @@ def reasons_to_refuse(attempt: Attempt, runs: Sequence[Run]) -> Iterator[str]:
     # A turn's open call is looked at whatever the plan's age: no other call is sent then, see `check_approval`.
     is_to_settle = options.is_turn and has_open_call(steps)
     if not is_to_settle and (reason := stale(plan, allowed.throttle.max_age_s, clock.now_ms(), ledger.now_ms())):
-        yield f"{reason}; {turn_again}" if options.is_turn else reason
+        yield f"{reason}; {_plan_turn_again(attempt)}" if options.is_turn else reason
     if unfinished and (reason := from_the_future(unfinished, steps.values(), ledger.now_ms())):
         yield reason
     if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
@@ -76,6 +70,22 @@ def reasons_to_refuse(attempt: Attempt, runs: Sequence[Run]) -> Iterator[str]:
         yield f"the plan was made for the {plan.load_manager} load manager, and the cluster runs the {running} one"
     if phase := cluster.migrating():
         yield f"the cluster's metadata store is being migrated ({phase}): apply when that is over"
+
+
+def overtaken(attempt: Attempt) -> Iterator[str]:
+    """What other plans' runs have changed: the plan was undone, or what it undoes has gone on. Certain only in a run,
+    which keeps others from the cluster.
+    """
+    plan, ledger, digest = attempt.plan, attempt.ledger, digest_of(attempt.plan)
+    if digest in undone(ledger, plan.cluster):
+        yield f"{digest} has been undone since: {_plan_turn_again(attempt) if attempt.options.is_turn else NEW_PLAN}"
+    if (outdated := why_outdated(plan, ledger)) is not None:
+        yield outdated
+
+
+def _plan_turn_again(attempt: Attempt) -> str:
+    digest = digest_of(attempt.plan)
+    return reader().plan_turn_again.format(digest=short(roll_of_plan(attempt.ledger, digest) or digest))
 
 
 def _is_for_us(run: Run, last_held: Hold | None) -> bool:
