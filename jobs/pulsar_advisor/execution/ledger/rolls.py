@@ -211,9 +211,10 @@ def record_restarted(ledger: Ledger, roll: str, broker: str, how: str) -> None:
 
 
 def record_end(ledger: Ledger, roll: str, why: str) -> None:
-    """Record the end of a roll: it has no further turn."""
+    """Record the end of a roll: it has no further turn. Recorded only once."""
     with ledger.writing() as session:
-        ledger.add_event(session, roll, _ENDED, _detail({"why": why}))
+        if _recorded(session, roll).ended is None:
+            ledger.add_event(session, roll, _ENDED, _detail({"why": why}))
 
 
 def give_up(ledger: Ledger, roll: str) -> None:

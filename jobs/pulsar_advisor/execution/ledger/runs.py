@@ -89,12 +89,16 @@ def is_parked(run: Run, hold: Hold | None = None) -> bool:
     return run.state == "active" and run.heartbeat_at_ms == PARKED_AT_MS and hold in (None, run.hold)
 
 
-def abort_runs(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
-    """End every active or stopped run of a plan; a process that holds one stops before its next call."""
+def abort_runs(ledger: Ledger, digest: str, person: Person, hold: Hold | None = None) -> Sequence[Run]:
+    """End every active or stopped run of a plan, or the one that nobody has taken over since somebody had this `hold`.
+
+    A process that holds one stops before its next call.
+    """
+    of_plan = (Run.digest == digest, Run.state.in_(UNFINISHED))
     with ledger.writing() as session:
         ended = session.scalars(
             update(Run)
-            .where(Run.digest == digest, Run.state.in_(UNFINISHED))
+            .where(*of_plan, *(() if hold is None else (Run.id == hold[0], Run.lease == hold[1])))
             .values(state="aborted", ended_at_ms=ledger.now_ms(), sentence=f"aborted by {person.name}")
             .returning(Run)
         ).all()

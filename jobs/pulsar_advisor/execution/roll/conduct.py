@@ -290,7 +290,7 @@ def _compare_releases(roll: Roll) -> None:
 def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:
     """Abort a run that ended early, in a person's name."""
     if seen.state == "stopped" and seen.run is not None:
-        ended = abort_runs(roll.ledger, seen.run.digest, person)
+        ended = abort_runs(roll.ledger, seen.run.digest, person, seen.run.hold)
         for line in left_open(roll.ledger, ended):
             roll.progress(line)
 

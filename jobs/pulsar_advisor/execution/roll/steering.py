@@ -14,6 +14,7 @@ from pulsar_advisor.execution.ledger.rolls import (
     record_end,
     recorded_roll,
     roll_of_plan,
+    runs_of_roll,
 )
 from pulsar_advisor.execution.ledger.runs import abort_runs
 from pulsar_advisor.execution.person import Person
@@ -64,17 +65,18 @@ def pause(ledger: Ledger, plan: Plan, person: Person) -> None:
 def end(ledger: Ledger, plan: Plan, person: Person, comment: str = "") -> Sequence[str]:
     """End a roll for good, with its runs and its approval; return what to check, see `left_open`.
 
-    `mind_the_balancer` restores the cluster's own balancer. Raises `Refused` if the roll is over.
+    `mind_the_balancer` restores the cluster's own balancer. Raises `Refused` if the roll is over, unless a process died
+    as it ended it.
     """
-    seen, digest = progress_of(ledger, plan), digest_of(plan)
-    require_not_over(seen.recorded, digest)
+    digest = digest_of(plan)
+    if not any(run.is_unfinished for run in runs_of_roll(ledger, digest)):
+        require_not_over(recorded_roll(ledger, digest), digest)
     record_end(ledger, digest, f"ended by {person}")
-    to_mind: list[str] = []
-    for of_turn in dict.fromkeys(run.digest for run in seen.runs):
-        to_mind += left_open(ledger, abort_runs(ledger, of_turn, person))
     with suppress(Refused):  # it has expired, or was withdrawn before
         withdraw(ledger, digest, person, comment)
-    return to_mind
+    # Last: from here on no turn begins, and no run of one.
+    turns = dict.fromkeys(run.digest for run in runs_of_roll(ledger, digest))
+    return [line for turn in turns for line in left_open(ledger, abort_runs(ledger, turn, person))]
 
 
 def require_not_over(recorded: RecordedRoll, digest: str) -> None:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Reply, Unload
+from pulsar_advisor.execution.consent.turn import CarriedOnElsewhere
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.held_run import take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.plans import recorded_plan
+from pulsar_advisor.execution.ledger.rolls import record_end
+from pulsar_advisor.execution.ledger.runs import abort_runs
+from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.roll import conduct, steering
 from pulsar_advisor.execution.roll.conduct import Roll, go_on
 from pulsar_advisor.execution.roll.status import ended_early, status_of
 from pulsar_advisor.execution.roll.steering import end, pause
@@ -171,10 +178,49 @@ def test_a_turn_that_is_ended_half_way_leaves_no_call_unnamed(killed_in_its_seco
     assert line.startswith("ATTENTION: step-001, ")
 
 
+def test_planning_a_turn_again_ends_no_run_that_another_process_has_just_resumed(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped_turn(roll, ledger, cluster)
+
+    def resumed_before(*of: Any) -> Sequence[Run]:
+        run = roll.look().runs[-1]
+        take_over(ledger, run, approvals_of_plan(ledger, run.digest)[0])
+        return abort_runs(*of)
+
+    monkeypatch.setattr(conduct, "abort_runs", resumed_before)
+    with pytest.raises(CarriedOnElsewhere, match="another process carries out a turn of the roll"):
+        go_on(roll, anew=OLIVE)
+    assert roll.look().runs[-1].state == "active"
+
+
 def test_a_roll_that_is_ended_half_way_leaves_no_call_unnamed(killed_in_its_second_turn: Roll) -> None:
     roll = killed_in_its_second_turn
     (line,) = end(roll.ledger, roll.plan, OLIVE)
     assert line.startswith("ATTENTION: step-001, ")
+
+
+def test_the_end_of_a_roll_ends_the_run_of_a_turn_that_began_at_that_moment(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended_once_a_turn_has_begun(*_end: object) -> None:
+        stopped_turn(roll, ledger, cluster)
+        record_end(ledger, roll.digest, "ended by olive")
+
+    monkeypatch.setattr(steering, "record_end", ended_once_a_turn_has_begun)
+    ended(roll)
+    assert [run.state for run in roll.look().runs] == ["done", "aborted"]
+
+
+def test_the_end_of_a_roll_is_repeated_if_its_process_died_before_the_turns_run_was_ended(
+    killed_in_its_second_turn: Roll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roll = killed_in_its_second_turn
+    with monkeypatch.context() as dying, pytest.raises(Killed):
+        dying.setattr(steering, "abort_runs", lambda *_run: die())
+        ended(roll)
+    ended(roll)
+    assert [run.state for run in roll.look().runs] == ["done", "aborted"]
 
 
 def test_a_stopped_turn_that_is_too_old_to_be_resumed_is_planned_again(
