@@ -77,7 +77,7 @@ def verify_plan(
 
     Usage is predicted for the confirmed steps, as a run may have ended early. `before`: the snapshot that the plan was
     made from, to name what controllers of scalable topics did since. Raises `Refused` as `settled_run`, and if the
-    capture shows another cluster or predates the end of the run.
+    capture shows another cluster or predates the end of the run, or the run is resumed meanwhile.
     """
     digest = digest_of(plan)
     run, ended_at_ms = settled_run(plan, ledger)
@@ -91,6 +91,8 @@ def verify_plan(
     bundles = tuple(_bundle_checks(plan, state, rows))
     figures = forecast(state, Outlook.of(state, base_load(state)), settings).brokers
     records = steps_of_run(ledger, run.id)
+    if settled_run(plan, ledger)[0].hold != run.hold:  # these steps may be from after the capture
+        raise Refused(f"run {run.id} was resumed meanwhile: capture again, then verify with that snapshot")
     steps = tuple(name for name, record in records.items() if not record.is_confirmed)
     predicted = forecast_with(plan, records.keys() - set(steps)).brokers
     brokers = tuple(_usage_checks(predicted, figures))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from sqlalchemy import select
 
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.verify_result import VerifyResult
+from pulsar_advisor.execution import verify as verification
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import VerifiedBroker, VerifiedBundle
@@ -21,6 +23,7 @@ from pulsar_advisor.model.configuration.resolved_settings import resolve_setting
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of
+from pulsar_advisor.planning.usage.forecast import forecast
 from states import BrokerRow, BundleRow, cluster_state
 from unit.execution.actors import ALICE, approved, carried_out, run, started
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, split_step, unload_step
@@ -67,6 +70,22 @@ def test_a_cluster_as_predicted(ledger: Ledger, done: FakeCluster) -> None:
         (f"{NAMESPACE}/{LOWER}", B2),
         *((f"{NAMESPACE}/{child}", B1) for child in CHILDREN),
     }
+
+
+def test_a_run_that_is_resumed_meanwhile_is_not_judged_by_the_capture_before(
+    ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(approved(ledger, PLAN), ledger, cluster, interruption=lambda: "stop" if cluster.effects else None)
+    state = captured(cluster)
+
+    def resumed_before(state: ClusterState, *of: Any) -> Any:
+        run(PLAN, ledger, cluster, resume=True)
+        return forecast(state, *of)
+
+    monkeypatch.setattr(verification, "forecast", resumed_before)
+    with pytest.raises(Refused, match="run 1 was resumed meanwhile"):
+        verify(ledger, state)
+    assert verifications_of_plan(ledger, digest_of(PLAN)) == []
 
 
 def test_what_the_controller_of_a_scalable_topic_did_meanwhile_is_said(ledger: Ledger, done: FakeCluster) -> None:
