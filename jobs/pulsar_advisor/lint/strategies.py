@@ -66,9 +66,9 @@ def _avg_shedder_places(case: Case) -> dict[str, str]:
 def modular_manager_starts(case: Case) -> Violation | None:
     """Brokers run the Modular load manager if it is configured.
 
-    It uses no strategy of the Extensible manager, and before 5.0.1 AvgShedder places for no other shedder: brokers up
-    to 4.0 log a warning and run the Simple manager, later ones don't start. Before 3.0.8 a key of the Simple manager
-    has to name AvgShedder as well.
+    Of Pulsar's classes it uses its own alone, and before 5.0.1 AvgShedder places for no other shedder: brokers up to
+    4.0 log a warning and run the Simple manager, later ones don't start. Before 3.0.8 a key of the Simple manager has
+    to name AvgShedder as well.
     """
     why = why_not_modular(case.settings)
     return None if why is None else Violation(why)

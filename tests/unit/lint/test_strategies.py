@@ -88,6 +88,24 @@ def test_a_strategy_of_the_extensible_manager_keeps_the_modular_one_from_startin
     assert before.own.shedder == "OverloadShedder"
 
 
+def test_a_misspelt_strategy_keeps_the_modular_manager_from_starting() -> None:
+    rule = strategies.modular_manager_starts
+    shedder = case(50, shedder="TresholdShedder", pulsar_version="4.2.4")
+    assert violation(rule, shedder).sentence == (
+        f"{PACKAGE}TresholdShedder is none of the Modular load manager's strategies for that: no broker starts with it"
+    )
+    placement = violation(rule, case(50, placement="ThresholdShedder", pulsar_version="3.0.7"))
+    assert f"{PACKAGE}ThresholdShedder is none of" in placement.sentence
+    own = {"loadBalancerLoadSheddingStrategy": "com.acme.OurShedder"}
+    assert rule.find(case(50, settings=own, pulsar_version="4.2.4")) is None
+
+
+def test_before_4_0_overload_shedder_takes_the_place_of_a_misspelt_one() -> None:
+    before = case(50, shedder="TresholdShedder", pulsar_version="3.3.6")
+    assert strategies.modular_manager_starts.find(before) is None
+    assert before.own.shedder == "OverloadShedder"
+
+
 def test_a_dynamic_shedder_keeps_the_modular_manager_from_starting_again_beside_avg_shedder_as_placement() -> None:
     dynamic = {"loadBalancerLoadSheddingStrategy": PACKAGE + "ThresholdShedder"}
     of = {"shedder": "AvgShedder", "placement": "AvgShedder", "pulsar_version": "4.2.4"}

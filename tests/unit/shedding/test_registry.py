@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance import outcomes_of
+from pulsar_advisor.model.configuration.class_names import MODULAR_SHEDDERS
 from pulsar_advisor.model.configuration.settings import SETTING_KEYS
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.strategy.entry import Strategy
@@ -38,3 +39,8 @@ def test_every_outcome_has_a_sentence_that_takes_two_numbers(shedder: Strategy) 
 def test_an_unknown_shedder_is_refused() -> None:
     with pytest.raises(UsageError, match="no shedder 'Thresholdy'; the nearest is 'ThresholdShedder'"):
         load("Thresholdy")
+
+
+def test_pulsars_own_for_the_modular_manager_are_all_on_offer() -> None:
+    offered = [entry.java_class for entry in SHEDDERS if "modular" in entry.load_managers]
+    assert {name for name in offered if name} == MODULAR_SHEDDERS

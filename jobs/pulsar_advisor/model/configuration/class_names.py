@@ -27,6 +27,9 @@ LOAD_MANAGER_CLASSES: Final[Mapping[LoadManagerKind, str]] = {
     kind: f"{PACKAGE}{'extensions' if kind == 'extensible' else 'impl'}.{name}" for kind, name in LOAD_MANAGERS.items()
 }
 
+_OF_STANDALONE: Final = f"{PACKAGE}NoopLoadManager"
+"""Class of the load manager of a standalone broker."""
+
 _KIND_OF_REPORT: Final[Mapping[str, LoadManagerKind]] = {"LocalBrokerData": "modular", "LoadReport": "simple"}
 
 
@@ -53,6 +56,13 @@ def without_package(value: str) -> str:
 
 
 _SHEDS_AND_PLACES: Final = f"{PACKAGE}impl.AvgShedder"
+MODULAR_SHEDDERS: Final = frozenset(
+    f"{PACKAGE}impl.{name}" for name in ("ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder")
+)
+MODULAR_PLACEMENTS: Final = frozenset(
+    f"{PACKAGE}impl.{name}"
+    for name in ("LeastLongTermMessageRate", "LeastResourceUsageWithWeight", "RoundRobinBrokerSelector", "AvgShedder")
+)
 _PLACES_FOR_ITSELF_SINCE: Final = (5, 0, 1)
 _OWN_KEY_SINCE: Final = (3, 0, 8)
 _FAILS_SINCE: Final = (4, 2, 0)
@@ -91,13 +101,18 @@ def why_modular_does_not_start(
 ) -> str | None:
     """Why the Modular manager doesn't start with these classes, and what becomes of the broker; None if it starts.
 
-    It can use no strategy of the Extensible manager, and before 5.0.1 AvgShedder places for no other shedder.
+    It can use none of Pulsar's classes but its own strategies, and before 5.0.1 AvgShedder places for no other shedder.
     `paired_class` is the value of `pairing_key`. Source: that of `pairing_key`; `LoadManager.create` (4.0.8; 4.2.4).
     """
-    classes = (placement_class,) if replaces_shedder(behaviour) else (shedder_class, placement_class)
+    chosen = [(placement_class, MODULAR_PLACEMENTS)]
+    if not replaces_shedder(behaviour):
+        chosen.insert(0, (shedder_class, MODULAR_SHEDDERS))
+    foreign = [one for one, own in chosen if one and not may_exist(one) and one not in own]
     places_for_other = placement_class == _SHEDS_AND_PLACES and paired_class != shedder_class
-    if foreign := [simple_name(one) for one in classes if _is_of_extensible(one)]:
-        why = f"{foreign[0]} is a strategy of the Extensible load manager"
+    if foreign and _is_of_extensible(foreign[0]):
+        why = f"{simple_name(foreign[0])} is a strategy of the Extensible load manager"
+    elif foreign:
+        why = f"{foreign[0]} is none of the Modular load manager's strategies for that"
     elif behaviour < _PLACES_FOR_ITSELF_SINCE and places_for_other:
         names = f"the shedder, {simple_name(shedder_class)}, but it is {simple_name(paired_class)}"
         why = f"{simple_name(placement_class)} places only if {pairing_key(behaviour)} names {names}"
@@ -111,12 +126,11 @@ def why_manager_does_not_start(class_name: str, behaviour: tuple[int, int, int])
 
     Source: that of `load_manager_kind`; `LoadManager.create` (4.2.4).
     """
-    named = next(
-        (one for one in LOAD_MANAGER_CLASSES.values() if simple_name(one) == simple_name(class_name)), class_name
-    )
-    if class_name == named or may_exist(class_name):
+    if class_name in ("", _OF_STANDALONE, *LOAD_MANAGER_CLASSES.values()) or may_exist(class_name):
         return None
-    return f"{class_name} is no class of Pulsar's, {named} is: {_consequence(behaviour)}"
+    meant = [one for one in LOAD_MANAGER_CLASSES.values() if simple_name(one) == simple_name(class_name)]
+    exists = "".join(f", {one} is" for one in meant)
+    return f"{class_name} is no class of Pulsar's{exists}: {_consequence(behaviour)}"
 
 
 def _consequence(behaviour: tuple[int, int, int]) -> str:

@@ -303,6 +303,12 @@ def test_a_load_manager_named_in_another_package_than_its_own_is_noted(
     )
 
 
+def test_a_misspelt_load_manager_is_noted() -> None:
+    name = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManager"
+    settings = resolve_settings("4.2.4", runtime={"loadManagerClassName": name})
+    assert settings.notes[-1:] == (f"{name} is no class of Pulsar's: no broker starts with it.",)
+
+
 @pytest.mark.parametrize("name", ["org.apache.pulsar.broker.loadbalance.NoopLoadManager", "com.acme.OurLoadManager"])
 def test_a_load_manager_that_may_exist_is_not_noted(name: str) -> None:
     assert resolve_settings("4.0.8", runtime={"loadManagerClassName": name}).notes == ()
