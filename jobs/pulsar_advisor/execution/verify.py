@@ -232,7 +232,8 @@ def _usage_checks(
         now = actual[broker].usage_ratio if broker in actual else None
         then = expected.usage_ratio
         known = now is not None and then is not None
-        close = abs((now or 0.0) - (then or 0.0)) <= USAGE_TOLERANCE_RATIO
+        # Percentages are binary32: their last digits make no deviation of what is exactly at the tolerance.
+        close = round(abs((now or 0.0) - (then or 0.0)), 6) <= USAGE_TOLERANCE_RATIO
         as_predicted = close if known else broker in actual
         yield UsageCheck(broker=broker, predicted=then, actual=now, as_predicted=as_predicted)
 

@@ -163,6 +163,13 @@ def test_usage_may_be_ten_points_off(ledger: Ledger, done: FakeCluster, percent:
     assert result.deviations == ((f"{B2} is at {percent:.1f}%, predicted: 50.0%",) if deviates else ())
 
 
+@pytest.mark.parametrize("percent", [20.0, 40.0])
+def test_usage_that_is_exactly_ten_points_off_is_as_predicted(
+    ledger: Ledger, done: FakeCluster, percent: float
+) -> None:
+    assert verify(ledger, captured(done, usage={B3: percent})).deviations == ()
+
+
 @pytest.mark.parametrize(
     ("percent", "shown"),
     [(60.04, "60.04%, predicted: 50.00%"), (60.0002, "60.0002%, predicted: 50.0000%")],
