@@ -49,7 +49,7 @@ PLACEMENTS: Final = (
         module="pulsar_advisor.placement.avg_shedder",
         summary="The broker that AvgShedder intended when it chose the bundle.",
         load_managers=("modular",),
-        first_release="3.0",
+        first_release="3.0.6",
     ),
     Strategy(
         name="SimpleLoadManagerImpl",

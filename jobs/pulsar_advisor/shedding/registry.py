@@ -40,7 +40,7 @@ SHEDDERS: Final = (
         module="pulsar_advisor.shedding.avg_shedder",
         summary="Pairs the busiest with the idlest brokers and moves part of the difference.",
         load_managers=("modular",),
-        first_release="3.0",
+        first_release="3.0.6",
     ),
     Strategy(
         name="TransferShedder",
