@@ -110,10 +110,10 @@ def settings_are_read(case: Case) -> Violation | None:
         read |= _OF_LOAD_MANAGERS
     unread = {key for one in strategies for key in one.setting_keys} - read - {pairing_key(case.settings.behaviour)}
     release = case.resolved.release
-    texts = {key: value for values in case.runtime.values() for key, value in values.items()} | dict(case.dynamic)
+    texts = {key: value for values in case.runtime.values() for key, value in values.items()}
     changed = sorted(
         key
-        for key in unread & texts.keys()
+        for key in unread & (texts.keys() | case.dynamic.keys())
         if case.is_set(key)
         and setting_value(key, release, runtime=texts, dynamic=case.dynamic) != setting_value(key, release)
     )

@@ -68,6 +68,12 @@ def test_a_setting_of_another_strategy_is_named() -> None:
     assert rule.find(case(50, settings={"loadBalancerAvgShedderLowThreshold": "15"})) is None
 
 
+def test_a_dynamic_value_that_brokers_ignore_hides_no_setting_of_another_strategy() -> None:
+    key = "lowerBoundarySheddingEnabled"
+    of = case(50, settings={key: "true"}, dynamic={key: "false"}, shedder="OverloadShedder")
+    assert violation(configuration.settings_are_read, of).sentence.startswith(key)
+
+
 @pytest.mark.parametrize("own", [{"shedder": "com.acme.Shedder"}, {"placement": "com.acme.Placement"}])
 def test_a_class_of_ones_own_may_read_any_setting(own: dict[str, str]) -> None:
     tuned = case(50, settings={"loadBalancerAvgShedderLowThreshold": "20"}, **own)
