@@ -5,7 +5,8 @@ import pytest
 
 from pulsar_advisor.lint import splits
 from pulsar_advisor.lint.rule import Case
-from states import BundleRow
+from pulsar_advisor.model.cluster.bundle_range import topic_hash
+from states import WHOLE, BundleRow
 from unit.lint.cases import case, violation
 
 LARGE = BundleRow("t/n", "0x00000000_0x80000000", "b1:8080", traffic=(40_000, 1, 1e6, 1e6), topics=3)
@@ -70,11 +71,28 @@ def test_a_bundle_that_flow_would_split_in_more_than_two_is_named() -> None:
     flow = {"defaultNamespaceBundleSplitAlgorithm": "flow_or_qps_equally_divide"}
     rule, huge = splits.flow_splits_in_two, replace(LARGE, traffic=(70_000, 1, 1e6, 1e6))
     found = violation(rule, case(50, bundles=[huge], settings=flow, load_manager="extensible"))
-    assert found.sentence == "more than twice a limit: t/n/0x00000000_0x80000000"
+    assert found.sentence == "not split in two: t/n/0x00000000_0x80000000"
     by_hand = {**flow, "loadBalancerAutoBundleSplitEnabled": "false"}
     assert rule.find(case(50, bundles=[huge], settings=by_hand, load_manager="extensible")) is None
     assert rule.find(case(50, bundles=[LARGE], settings=flow, load_manager="extensible")) is None
     assert rule.find(case(50, bundles=[huge], load_manager="extensible")) is None
+
+
+@pytest.mark.parametrize(
+    ("rates", "is_split"),
+    [([45_000.0, 20_000.0], True), ([20_000.0, 20_000.0], True), ([10_000.0, 25_000.0, 10_000.0], False)],
+    ids=["a topic above the limit", "two that fit", "a topic that fits with neither neighbour"],
+)
+def test_what_flow_makes_of_the_topics_decides(rates: list[float], is_split: bool) -> None:
+    """Up to 30,000 msg/s fit into a child; topics come in the order of their hashes."""
+    names = sorted((f"persistent://t/n/{number}" for number in range(len(rates))), key=topic_hash)
+    bundle = BundleRow("t/n", WHOLE, "b1:8080", (sum(rates), 0.0, 0.0, 0.0), topics=len(rates))
+    flow = {"defaultNamespaceBundleSplitAlgorithm": "flow_or_qps_equally_divide"}
+    of = case(50, bundles=[bundle], topics=names, settings=flow, load_manager="extensible")
+    by_name = dict(zip(names, rates, strict=True))
+    traffic = np.array([(by_name[name], 0.0, 0.0, 0.0) for name in of.state.topics.names])
+    of = replace(of, state=replace(of.state, topics=replace(of.state.topics, traffic=traffic)))
+    assert (splits.flow_splits_in_two.find(of) is None) == is_split
 
 
 def test_children_that_stay_are_named() -> None:

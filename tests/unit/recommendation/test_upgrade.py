@@ -102,7 +102,8 @@ def test_that_fewer_seeds_were_simulated_is_said(monkeypatch: pytest.MonkeyPatch
 def test_a_misspelt_shedder_that_is_replaced_today_and_with_which_no_broker_starts_afterwards_is_said() -> None:
     misspelt = {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.TresholdShedder"}
     upgrade = settings_upgrade("3.3.6", misspelt, {}, "4.2.4", "modular")
-    found = upgrade_preview(replace(UNEVEN, pulsar_version="3.3.6"), upgrade, UpgradeRequest("4.2.4", seeds=1, cycles=1))
+    state = replace(UNEVEN, pulsar_version="3.3.6")
+    found = upgrade_preview(state, upgrade, UpgradeRequest("4.2.4", seeds=1, cycles=1))
     assert found.before.shedder == "OverloadShedder"
     assert any("TresholdShedder" in note and "no broker starts with it" in note for note in found.notes)
 
