@@ -93,8 +93,7 @@ def _withdraw(ledger: Ledger, session: Session, digest: str, person: Person, com
 
 def approvals_of_plan(ledger: Ledger, digest: str) -> Sequence[Approval]:
     """All approvals of a plan, including withdrawn and expired ones, oldest first."""
-    with ledger.reading() as session:
-        return session.scalars(select(Approval).where(Approval.digest == digest).order_by(Approval.id)).all()
+    return ledger.all(select(Approval).where(Approval.digest == digest).order_by(Approval.id))
 
 
 def approvals_of_runs(ledger: Ledger, runs: Sequence[Run]) -> Sequence[Approval]:

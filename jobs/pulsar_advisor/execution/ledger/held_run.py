@@ -262,9 +262,8 @@ def require_not_withdrawn(session: Session, approval_id: int) -> None:
 
 
 def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
-    with ledger.reading() as session:
-        run = session.scalar(select(Run).where(Run.cluster_name == cluster_name, Run.state == "active"))
-    if run is None:
+    active = ledger.all(select(Run).where(Run.cluster_name == cluster_name, Run.state == "active"))
+    if (run := next(iter(active), None)) is None:
         return f"another run on cluster '{cluster_name}' was active a moment ago: try again"
     if is_parked(run):
         return (

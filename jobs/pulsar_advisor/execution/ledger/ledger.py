@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import msgspec
-from sqlalchemy import BigInteger, Engine, Row, cast, func, select, text, update
+from sqlalchemy import BigInteger, Engine, Row, Select, cast, func, select, text, update
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -96,6 +96,11 @@ class Ledger:
         with self._transaction(READS) as session:
             yield session
 
+    def all(self, query: Select[_Kind]) -> Sequence[_Kind]:
+        """What a query finds, in a read transaction of its own."""
+        with self.reading() as session:
+            return session.scalars(query).all()
+
     @contextmanager
     def _transaction(self, *options: str) -> Iterator[Session]:
         with named_errors(self._engine), self._sessions.begin() as session:
@@ -174,8 +179,7 @@ class Ledger:
             query = query.where(Event.run_id == run)
         if before is not None:
             query = query.where(Event.id < before)
-        with self.reading() as session:
-            return session.scalars(query).all()[::-1]
+        return self.all(query)[::-1]
 
 
 def recorded(event: Event | Row[Any], kind: type[_Kind], /, **known: str | int) -> _Kind:

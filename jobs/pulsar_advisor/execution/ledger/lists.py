@@ -37,15 +37,13 @@ _IN_ONE_QUERY: Final = 500
 def summaries(ledger: Ledger, cluster: str, first: int = 0, count: int | None = None) -> Sequence[PlanSummary]:
     """A page of a cluster's plans, newest snapshot first, starting at number `first`."""
     newest_first = select(PlanSummary).order_by(PlanSummary.snapshot.desc(), PlanSummary.recorded_at_ms.desc())
-    with ledger.reading() as session:
-        return session.scalars(newest_first.where(PlanSummary.cluster == cluster).offset(first).limit(count)).all()
+    return ledger.all(newest_first.where(PlanSummary.cluster == cluster).offset(first).limit(count))
 
 
 def cluster_names(ledger: Ledger, cluster: str) -> frozenset[str]:
     """Pulsar's own names of a cluster, as its plans have them."""
-    with ledger.reading() as session:
-        names = select(PlanRecord.cluster_name).distinct().where(PlanRecord.digest.in_(_digests_of(cluster)))
-        return frozenset(session.scalars(names))
+    names = select(PlanRecord.cluster_name).distinct().where(PlanRecord.digest.in_(_digests_of(cluster)))
+    return frozenset(ledger.all(names))
 
 
 def undone(ledger: Ledger, cluster: str) -> Mapping[str, str]:
@@ -63,8 +61,7 @@ def undone(ledger: Ledger, cluster: str) -> Mapping[str, str]:
 def runs_on(ledger: Ledger, cluster: str, first: int = 0, count: int | None = None) -> Sequence[Run]:
     """A page of the runs of a cluster's plans, newest first, starting at number `first`."""
     newest_first = select(Run).where(Run.digest.in_(_digests_of(cluster))).order_by(Run.id.desc())
-    with ledger.reading() as session:
-        return session.scalars(newest_first.offset(first).limit(count)).all()
+    return ledger.all(newest_first.offset(first).limit(count))
 
 
 def newest_runs(ledger: Ledger, states: Collection[RunState] = RUN_STATES) -> Mapping[str, Run]:

@@ -66,8 +66,7 @@ def only_plan(ledger: Ledger, cluster: str, digits: str) -> Plan | None:
     For a plan whose file is gone: runs and approvals of it are still to be ended.
     """
     begins = PlanRecord.digest.startswith(f"sha256:{digits.removeprefix('sha256:')}", autoescape=True)
-    with ledger.reading() as session:
-        found = session.scalars(select(PlanRecord.digest).where(PlanRecord.cluster == cluster, begins).limit(2)).all()
+    found = ledger.all(select(PlanRecord.digest).where(PlanRecord.cluster == cluster, begins).limit(2))
     return recorded_plan(ledger, found[0]) if len(found) == 1 else None
 
 
@@ -79,8 +78,7 @@ def summary_of_plan(ledger: Ledger, digest: str) -> PlanSummary | None:
 
 def new_plans(ledger: Ledger, cluster: str, known: Collection[str]) -> Iterator[PlanRecord]:
     """Each plan of a cluster whose digest isn't known yet, in a transaction of its own: together they may take long."""
-    with ledger.reading() as session:
-        digests = session.scalars(select(PlanRecord.digest).where(PlanRecord.cluster == cluster)).all()
+    digests = ledger.all(select(PlanRecord.digest).where(PlanRecord.cluster == cluster))
     for digest in set(digests).difference(known):
         with ledger.reading() as session:
             plan = session.get_one(PlanRecord, digest)

@@ -35,5 +35,4 @@ def add_proposal(
 
 def proposals_of_plan(ledger: Ledger, digest: str) -> Sequence[Proposal]:
     """Who proposed a plan, oldest first."""
-    with ledger.reading() as session:
-        return session.scalars(select(Proposal).where(Proposal.digest == digest).order_by(Proposal.id)).all()
+    return ledger.all(select(Proposal).where(Proposal.digest == digest).order_by(Proposal.id))

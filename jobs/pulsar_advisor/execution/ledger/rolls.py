@@ -342,8 +342,7 @@ def open_rolls(ledger: Ledger, cluster: str) -> Sequence[str]:
         PlanSummary.cluster == cluster, PlanSummary.shedder == ROLL, Event.kind.in_((TURN_BEGUN, _ENDED))
     )
     still = begun.group_by(Event.digest).having(func.sum(case((Event.kind == _ENDED, 1), else_=0)) == 0)
-    with ledger.reading() as session:
-        return session.scalars(still.order_by(func.min(Event.id).desc())).all()
+    return ledger.all(still.order_by(func.min(Event.id).desc()))
 
 
 def _detail(values: Mapping[str, str | int | None]) -> str:

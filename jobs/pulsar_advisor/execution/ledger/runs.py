@@ -47,8 +47,7 @@ def run_if_any(ledger: Ledger, number: int) -> Run | None:
 
 def runs_of_plan(ledger: Ledger, digest: str) -> Sequence[Run]:
     """All runs of a plan, oldest first."""
-    with ledger.reading() as session:
-        return session.scalars(select(Run).where(Run.digest == digest).order_by(Run.id)).all()
+    return ledger.all(select(Run).where(Run.digest == digest).order_by(Run.id))
 
 
 def unfinished_run(runs: Sequence[Run]) -> Run | None:
@@ -59,14 +58,12 @@ def unfinished_run(runs: Sequence[Run]) -> Run | None:
 def runs_since(ledger: Ledger, cluster_name: str, ended_after_ms: int) -> Sequence[Run]:
     """The runs on a cluster (Pulsar's own name) that ended after a moment, or haven't, oldest first."""
     recent = or_(Run.ended_at_ms.is_(None), Run.ended_at_ms > ended_after_ms)
-    with ledger.reading() as session:
-        return session.scalars(select(Run).where(Run.cluster_name == cluster_name, recent).order_by(Run.id)).all()
+    return ledger.all(select(Run).where(Run.cluster_name == cluster_name, recent).order_by(Run.id))
 
 
 def plans_with_runs(ledger: Ledger, digests: Iterable[str]) -> frozenset[str]:
     """The digests whose plan has had a run."""
-    with ledger.reading() as session:
-        return frozenset(session.scalars(select(Run.digest).where(Run.digest.in_(digests)).distinct()))
+    return frozenset(ledger.all(select(Run.digest).where(Run.digest.in_(digests)).distinct()))
 
 
 def is_held(ledger: Ledger, run: Run) -> bool:

@@ -38,9 +38,7 @@ def record_seal(ledger: Ledger, cluster: str, snapshot: str, stage: str, sha256:
 
 def seals_of_snapshot(ledger: Ledger, cluster: str, snapshot: str) -> Sequence[Seal]:
     """What stages wrote about a snapshot of a cluster (its name in paths), oldest first."""
-    with ledger.reading() as session:
-        of_snapshot = select(Seal).where(Seal.cluster == cluster, Seal.snapshot == snapshot)
-        return session.scalars(of_snapshot.order_by(Seal.id)).all()
+    return ledger.all(select(Seal).where(Seal.cluster == cluster, Seal.snapshot == snapshot).order_by(Seal.id))
 
 
 def why_not_as_sealed(seals: Sequence[Seal], snapshot: str, stage: str, found: str | None) -> str | None:

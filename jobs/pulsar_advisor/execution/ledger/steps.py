@@ -26,9 +26,8 @@ _BEFORE: Final[Mapping[StepState, tuple[StepState, ...]]] = {
 
 def steps_of_run(ledger: Ledger, run_id: int) -> Mapping[str, StepRecord]:
     """The steps of a run by id, in plan order."""
-    with ledger.reading() as session:
-        rows = session.scalars(select(StepRecord).where(StepRecord.run_id == run_id).order_by(StepRecord.id))
-        return {row.step_id: row for row in rows}
+    rows = ledger.all(select(StepRecord).where(StepRecord.run_id == run_id).order_by(StepRecord.id))
+    return {row.step_id: row for row in rows}
 
 
 def open_steps(ledger: Ledger, cluster_name: str, except_of: str = "") -> Sequence[tuple[Run, StepRecord]]:

@@ -100,10 +100,7 @@ def may_still_act(ledger: Ledger, switch: SwitchedOff) -> bool:
     went_on = select(Event.id).where(
         Event.run_id == switch.run, Event.id > switch.event, Event.kind.in_((_SWITCHED_OFF, STEP_SENT))
     )
-    if ledger.now_ms() - switch.at_ms >= MAY_ACT_MS:
-        return False
-    with ledger.reading() as session:
-        return session.scalars(went_on.limit(1)).first() is None
+    return ledger.now_ms() - switch.at_ms < MAY_ACT_MS and not ledger.all(went_on.limit(1))
 
 
 def stays_off(ledger: Ledger, cluster_name: str, setting: str) -> bool:

@@ -37,16 +37,14 @@ def record_verification(
 
 def verifications_of_plan(ledger: Ledger, digest: str) -> Sequence[Verification]:
     """The results of `verify` for the runs of a plan, oldest first."""
-    with ledger.reading() as session:
-        query = select(Verification).join(Run, Run.id == Verification.run_id).where(Run.digest == digest)
-        return session.scalars(query.order_by(Verification.id)).all()
+    query = select(Verification).join(Run, Run.id == Verification.run_id).where(Run.digest == digest)
+    return ledger.all(query.order_by(Verification.id))
 
 
 def last_verdicts(ledger: Ledger, runs: Collection[int]) -> Mapping[int, Verdict]:
     """How each of these runs went by the last result of `verify`; only runs that have one."""
     query = select(Verification).where(Verification.run_id.in_(runs)).order_by(Verification.id)
-    with ledger.reading() as session:
-        return {one.run_id: _verdict(one) for one in session.scalars(query)}
+    return {one.run_id: _verdict(one) for one in ledger.all(query)}
 
 
 def _verdict(verification: Verification) -> Verdict:
