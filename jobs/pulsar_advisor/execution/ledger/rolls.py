@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from sqlalchemy import case, func, select
@@ -85,23 +85,23 @@ class _OfRoll:
 class RecordedRoll:
     """What happened so far."""
 
-    turns: tuple[RollTurn, ...]
+    turns: tuple[RollTurn, ...] = ()
     """Oldest first. A turn whose plan was made again appears again."""
-    is_drained: bool
+    is_drained: bool = False
     """Whether the broker of the last turn was seen to have nothing left that clients use."""
-    announced: Person | None
+    announced: Person | None = None
     """Who says that this broker has been restarted, if somebody does."""
-    announced_at_ms: int | None
+    announced_at_ms: int | None = None
     """When they said so."""
-    restarted: tuple[str, ...]
+    restarted: tuple[str, ...] = ()
     """Brokers (ids), in the order of their restarts."""
-    ended: str | None
+    ended: str | None = None
     """Why it ended, in words; None while it hasn't."""
-    pause: str | None
+    pause: str | None = None
     """Who asked for a pause, in words; None without a request, or once it was lifted."""
-    is_turn_again: bool
+    is_turn_again: bool = False
     """Whether the balancer was on since the broker was emptied: its turn is planned again, and switches it off."""
-    is_given_up: bool
+    is_given_up: bool = False
     """Whether whatever carried it on, such as a task, has ended, and nothing has taken it up since."""
 
     @property
@@ -119,45 +119,36 @@ def recorded_roll(ledger: Ledger, digest: str) -> RecordedRoll:
 
 def _recorded(session: Session, digest: str) -> RecordedRoll:
     kinds = (TURN_BEGUN, _DRAINED, _ANNOUNCED, _RESTARTED, _ENDED, _GIVEN_UP, _TAKEN_UP, PAUSE_LIFTED)
-    events = session.scalars(select(Event).where(Event.digest == digest, Event.kind.in_(kinds)).order_by(Event.id))
-    turns: list[RollTurn] = []
-    restarted: list[str] = []
-    is_drained, announced, announced_at_ms, ended, is_given_up = False, None, None, None, False
-    is_turn_again = False
-    for event in events:
-        if event.kind == TURN_BEGUN:
-            turns.append(recorded(event, RollTurn))
-            is_drained, announced, is_turn_again = False, None, False
-        elif event.kind == _DRAINED:
-            is_drained = recorded(event, _OfBroker).broker in {turn.broker for turn in turns[-1:]}
-        elif event.kind == _ANNOUNCED:
-            said = recorded(event, _Announced)
-            if said.broker not in restarted:  # or else somebody else said so, too, and the roll has gone on
-                announced, announced_at_ms = Person(said.by, said.source), event.at_ms
-        elif event.kind == _RESTARTED:
-            restarted.append(recorded(event, _OfBroker).broker)
-            announced = None
-        elif event.kind in (PAUSE_LIFTED, _GIVEN_UP, _TAKEN_UP):
-            # The cluster's own balancer was on meanwhile. A run's pause doesn't count.
-            is_moved = is_drained or _is_moved(session, turns, event.id)
-            if is_moved and announced is None and event.run_id is None:
-                is_drained, is_turn_again = False, True
-            if event.kind != PAUSE_LIFTED:
-                is_given_up = event.kind == _GIVEN_UP
-        else:
-            ended = recorded(event, _Ended).why
-    pause = pause_of_plan(session, digest)
-    return RecordedRoll(
-        tuple(turns),
-        is_drained,
-        announced,
-        announced_at_ms if announced else None,
-        tuple(restarted),
-        ended,
-        pause,
-        is_turn_again,
-        is_given_up,
-    )
+    seen = RecordedRoll()
+    for event in session.scalars(select(Event).where(Event.digest == digest, Event.kind.in_(kinds)).order_by(Event.id)):
+        seen = _after(session, seen, event)
+    return replace(seen, pause=pause_of_plan(session, digest))
+
+
+def _after(session: Session, seen: RecordedRoll, event: Event) -> RecordedRoll:
+    """The roll after one more event."""
+    unannounced = replace(seen, announced=None, announced_at_ms=None)
+    if event.kind == TURN_BEGUN:
+        turns = (*seen.turns, recorded(event, RollTurn))
+        return replace(unannounced, turns=turns, is_drained=False, is_turn_again=False)
+    if event.kind == _DRAINED:
+        return replace(seen, is_drained=recorded(event, _OfBroker).broker in {turn.broker for turn in seen.turns[-1:]})
+    if event.kind == _ANNOUNCED:
+        said = recorded(event, _Announced)
+        if said.broker in seen.restarted:  # somebody else said so, too, and the roll has gone on
+            return seen
+        return replace(seen, announced=Person(said.by, said.source), announced_at_ms=event.at_ms)
+    if event.kind == _RESTARTED:
+        return replace(unannounced, restarted=(*seen.restarted, recorded(event, _OfBroker).broker))
+    if event.kind == _ENDED:
+        return replace(seen, ended=recorded(event, _Ended).why)
+    if event.kind != PAUSE_LIFTED:
+        seen = replace(seen, is_given_up=event.kind == _GIVEN_UP)
+    # The cluster's own balancer was on meanwhile. A run's pause doesn't count.
+    is_moved = seen.is_drained or _is_moved(session, seen.turns, event.id)
+    if is_moved and seen.announced is None and event.run_id is None:
+        return replace(seen, is_drained=False, is_turn_again=True)
+    return seen
 
 
 def _is_moved(session: Session, turns: Sequence[RollTurn], before: int) -> bool:
