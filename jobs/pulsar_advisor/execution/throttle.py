@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, NamedTuple, TypedDict
 
 from pulsar_advisor.model.bounds import (
     CANARY_HOLD,
@@ -26,20 +26,6 @@ from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count
 
 Drift = Literal["stop", "skip"]
-
-
-_BOUNDS: Final[Mapping[str, Bounds]] = {
-    "max_age_s": MAX_AGE,
-    "pause_s": PAUSE_BETWEEN,
-    "canary_hold_s": CANARY_HOLD,
-    "error_budget": ERROR_BUDGET,
-    "in_flight": IN_FLIGHT,
-    "per_source": PER_SOURCE,
-    "per_destination": PER_DESTINATION,
-    "per_namespace": PER_NAMESPACE,
-    "topics_per_minute": TOPICS_PER_MINUTE,
-}
-"""Bounds of the numeric limits; each names its option."""
 
 
 class ThrottleChanges(TypedDict, total=False):
@@ -87,8 +73,9 @@ class ApplyThrottle:
 
     def __post_init__(self) -> None:
         """Refuse numbers out of bounds."""
-        for name, bounds in _BOUNDS.items():
-            bounds.check(getattr(self, name))
+        for name, limit in _LIMITS.items():
+            if limit.bounds is not None:
+                limit.bounds.check(getattr(self, name))
 
     def with_changes(self, changes: ThrottleChanges) -> ApplyThrottle:
         """This throttle with some limits replaced. Raises `Refused` if one of them becomes looser."""
@@ -133,6 +120,35 @@ def _of_them(number: int, one_does: str, several_do: str) -> str:
     return f"{number} of them {one_does if number == 1 else several_do}"
 
 
+class _Limit(NamedTuple):
+    """What is known of a limit, whatever its value."""
+
+    strictness: Callable[[Any], float]
+    """Of two values, the one that maps to the greater number is stricter."""
+    bounds: Bounds | None = None
+    """Those of a number; they name its option."""
+
+
+def _fewer(limit: float | None) -> float:
+    """How strict a limit is that is stricter the smaller it is; None: there is none."""
+    return -math.inf if limit is None else -limit
+
+
+_LIMITS: Final[Mapping[str, _Limit]] = {
+    "max_age_s": _Limit(_fewer, MAX_AGE),
+    "on_drift": _Limit(("skip", "stop").index),
+    "pause_s": _Limit(float, PAUSE_BETWEEN),
+    "canary_hold_s": _Limit(float, CANARY_HOLD),
+    "error_budget": _Limit(_fewer, ERROR_BUDGET),
+    "in_flight": _Limit(_fewer, IN_FLIGHT),
+    "per_source": _Limit(_fewer, PER_SOURCE),
+    "per_destination": _Limit(_fewer, PER_DESTINATION),
+    "per_namespace": _Limit(_fewer, PER_NAMESPACE),
+    "topics_per_minute": _Limit(_fewer, TOPICS_PER_MINUTE),
+    "guard": _Limit(int),
+}
+
+
 DEFAULT_THROTTLE: Final = ApplyThrottle()
 
 
@@ -149,27 +165,11 @@ def throttle_from_json(text: str | None) -> ApplyThrottle:
         ) from error
 
 
-_STRICTNESS: Final[Mapping[str, Callable[[Any], float]]] = {
-    "max_age_s": lambda seconds: -seconds,
-    "on_drift": ("skip", "stop").index,
-    "pause_s": float,
-    "canary_hold_s": float,
-    "error_budget": lambda failures: -failures,
-    "in_flight": lambda steps: -steps,
-    "per_source": lambda steps: -steps,
-    "per_destination": lambda steps: -steps,
-    "per_namespace": lambda steps: -steps,
-    "topics_per_minute": lambda topics: -math.inf if topics is None else -topics,
-    "guard": int,
-}
-"""Of two values of a limit, the one that maps to the greater number is stricter."""
-
-
 def _looser(throttle: ApplyThrottle, approved: ApplyThrottle) -> Iterator[str]:
     before = asdict(approved)
     for name, value in asdict(throttle).items():
-        if _STRICTNESS[name](value) < _STRICTNESS[name](before[name]):
-            bounds = _BOUNDS.get(name)
+        strictness, bounds = _LIMITS[name]
+        if strictness(value) < strictness(before[name]):
             option = bounds.option if bounds else f"--{name.replace('_', '-')}"
             asked, allowed = (bounds.text(one) if bounds and one is not None else one for one in (value, before[name]))
             yield f"{option} {asked} was requested, but {allowed} was approved"
