@@ -29,14 +29,7 @@ from pulsar_advisor.execution.ledger.tables import (
     VerifiedBundle,
 )
 from pulsar_advisor.execution.ledger.trail import EMPTY, Trail, names_written, stored_rows
-from pulsar_advisor.execution.ledger.triggers import (
-    POSTGRESQL_BODY,
-    TABLES_SINCE_0005,
-    TABLES_SINCE_0006,
-    TABLES_SINCE_0007,
-    Trigger,
-    triggers,
-)
+from pulsar_advisor.execution.ledger.triggers import POSTGRESQL_BODY, TABLES, Trigger, triggers
 from pulsar_advisor.model.plans.sealed import is_sealed_as
 
 _ROWS: Final[tuple[type[Base], ...]] = (
@@ -154,7 +147,7 @@ def _missing_triggers(session: Session) -> Iterator[str]:
             return bool(how == trigger.create("sqlite"))
         return _words(how) == _words(f"{trigger.create('postgresql')} {POSTGRESQL_BODY}")
 
-    for table in (*TABLES_SINCE_0005, *TABLES_SINCE_0006, *TABLES_SINCE_0007):
+    for table in TABLES:
         for trigger in triggers(table, "sqlite" if sqlite else "postgresql"):
             if not exists(trigger):
                 yield f"the trigger {trigger.name} was removed, disabled or changed"

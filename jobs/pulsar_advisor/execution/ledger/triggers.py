@@ -64,6 +64,7 @@ _RULES: Final[Mapping[str, _Rules]] = {
     "seals": _Rules("id"),
 }
 
+TABLES: Final = tuple(_RULES)
 TABLES_SINCE_0005: Final = ("events", "plans", "proposals", "approvals", "runs", "steps")
 TABLES_SINCE_0006: Final = ("verifications", "verified_bundles", "verified_brokers")
 TABLES_SINCE_0007: Final = ("seals",)
