@@ -74,18 +74,12 @@ def _result(attempt: Attempt) -> AttemptResult:
     left = left_off(ledger, plan.identity.cluster_name) if has_ended else ()
     undoable = (one.id for one in ended.steps if one.action == "unload" and one.state == "confirmed")
     return AttemptResult(
-        outcome=ended.outcome,
+        **vars(replace(ended, sentence="; ".join(filter(None, (ended.sentence, left_there))))),
         digest=digest_of(plan),
-        run=ended.run,
-        sentence="; ".join(filter(None, (ended.sentence, left_there))),
-        steps=ended.steps,
         undoable_steps=() if no_destination(plan) else tuple(undoable),
-        refusals=ended.refusals,
         still_off=tuple(switch.setting for switch in left),
         ledger_head=str(ledger.head()),
         goal_outcome="in part" if left_there else reached,
-        parking=ended.parking,
-        first=ended.first,
     )
 
 
