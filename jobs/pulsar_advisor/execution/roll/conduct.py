@@ -7,8 +7,8 @@ the outcome of each call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -105,7 +105,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
     aborted in that person's name, and its turn is planned again. A roll that waits for a restart stays as it is until
     one is announced. Raises `NotBackYet`, `CarriedOnElsewhere`, and `Refused` if it may not go on.
     """
-    with _balancer_minded(roll):
+    try:
         _require_to_go_on(roll)
         mind_the_balancer(roll)  # restores what a dead process left off, which gives the roll up
         take_up(roll.ledger, roll.digest)
@@ -134,6 +134,8 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
         raise Refused(
             f"{roll.look().whose_turn}, and keeps getting bundles that clients use: find out why, then continue"
         )
+    finally:
+        mind_the_balancer(roll)
 
 
 def _can_be_resumed(roll: Roll, seen: Progress) -> bool:
@@ -201,15 +203,6 @@ def _require_balancer_off(roll: Roll, seen: Progress) -> None:
     if (why := why_not_off(roll.cluster, roll.clock)) is not None:
         give_up(roll.ledger, roll.digest)
         raise Refused(filling(seen.begun.broker, why, roll.digest))
-
-
-@contextmanager
-def _balancer_minded(roll: Roll) -> Iterator[None]:
-    """Restore the cluster's own balancer however the block ends, unless the roll goes on."""
-    try:
-        yield
-    finally:
-        mind_the_balancer(roll)
 
 
 def mind_the_balancer(roll: Roll) -> None:
