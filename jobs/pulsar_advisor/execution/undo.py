@@ -17,8 +17,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.ledger.unfinished import ended_runs
-from pulsar_advisor.execution.run.observe import find_owner, foresee
-from pulsar_advisor.execution.run.open_calls import open_calls
+from pulsar_advisor.execution.run.observe import find_owner, foresee, open_calls
 from pulsar_advisor.execution.run.preconditions import (
     Found,
     OpenCall,

@@ -8,8 +8,7 @@ from pulsar_advisor.documents.apply_result import AppliedStep
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.run.end_of_run import EndOfRun, applied_step
-from pulsar_advisor.execution.run.observe import foresee
-from pulsar_advisor.execution.run.open_calls import open_calls
+from pulsar_advisor.execution.run.observe import foresee, open_calls
 from pulsar_advisor.execution.run.options import Attempt
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.preconditions import (

@@ -1,4 +1,4 @@
-"""Gathers the facts for one step: the owner of its bundle, and all inputs of its preconditions."""
+"""Gathers the facts for one step: the owner of its bundle, open calls, and all inputs of its preconditions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms
-from pulsar_advisor.execution.run.preconditions import Found, OpenCall
+from pulsar_advisor.execution.ledger.plans import readable_plan
+from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms, open_steps
+from pulsar_advisor.execution.ledger.unfinished import ways
+from pulsar_advisor.execution.run.preconditions import Found, OpenCall, leaves_destination
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.plans.plan import Plan, Step
 
@@ -105,3 +107,23 @@ def _count_at(
     there = {name for name in cluster.owned_bundles(broker) if moved.get(name, broker) == broker}
     there |= {name for name, to in moved.items() if to == broker}
     return len(namespaces & {*arriving, *(name.rpartition("/")[0] for name in there)})
+
+
+def open_calls(ledger: Ledger, cluster_name: str, except_of: str = "") -> tuple[OpenCall, ...]:
+    """The calls of unknown outcome on a cluster (Pulsar's own name), except for one plan's if it is given.
+
+    Those of runs that may go on, each with what settles it.
+    """
+    still_open = open_steps(ledger, cluster_name, except_of)
+    runs = {run.id: run for run, _ in still_open}
+    plans = {run.id: readable_plan(ledger, run.digest) for run in runs.values()}
+    to_do = {run.id: ways(ledger, run) for run in runs.values()}
+    return tuple(
+        OpenCall(record.bundle, run.id, may_leave_destination(plans[run.id], record.step_id), to_do[run.id])
+        for run, record in still_open
+    )
+
+
+def may_leave_destination(plan: Plan | None, step_id: str) -> bool:
+    """As `leaves_destination`, for a step of a run; also if its plan can't be read (None), or has no such step."""
+    return plan is None or all(leaves_destination(plan, step) for step in plan.steps if step.id == step_id)

@@ -9,7 +9,7 @@ from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.run.guard.guard import Guard
 from pulsar_advisor.execution.run.observe import look as look_at
-from pulsar_advisor.execution.run.open_calls import open_calls
+from pulsar_advisor.execution.run.observe import open_calls
 from pulsar_advisor.execution.run.options import Attempt
 from pulsar_advisor.execution.run.pace import Signs, disturbed_topics, room_in_s
 from pulsar_advisor.execution.run.preconditions import NEW_PLAN, Found

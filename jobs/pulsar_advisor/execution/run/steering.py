@@ -15,7 +15,7 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.end_of_run import AttemptResult
-from pulsar_advisor.execution.run.open_calls import may_leave_destination
+from pulsar_advisor.execution.run.observe import may_leave_destination
 from pulsar_advisor.execution.run.preconditions import stale
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan

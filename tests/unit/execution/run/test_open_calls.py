@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.run.open_calls import open_calls
+from pulsar_advisor.execution.run.observe import open_calls
 from pulsar_advisor.execution.run.steering import abort, left_open
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
