@@ -6,13 +6,12 @@ Clusters go by their names in paths. Rows are read-only.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from statistics import pstdev
 from typing import Final, TypeVar
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -156,17 +155,17 @@ def not_drained(ledger: Ledger, runs: Collection[Run]) -> Mapping[int, str]:
 
 def runs_of(ledger: Ledger, digests: Sequence[str]) -> Mapping[str, Sequence[Run]]:
     """The runs of each of these plans, oldest first."""
-    return _by_digest(ledger, select(Run).order_by(Run.id), Run, digests)
+    return _by_digest(ledger, Run, digests)
 
 
 def approvals_of(ledger: Ledger, digests: Sequence[str]) -> Mapping[str, Sequence[Approval]]:
     """The approvals of each of these plans, oldest first."""
-    return _by_digest(ledger, select(Approval).order_by(Approval.id), Approval, digests)
+    return _by_digest(ledger, Approval, digests)
 
 
 def events_of(ledger: Ledger, digests: Sequence[str], kinds: Sequence[str]) -> Mapping[str, Sequence[Event]]:
     """The events of some kinds of each of these plans, oldest first."""
-    return _by_digest(ledger, select(Event).where(Event.kind.in_(kinds)).order_by(Event.id), Event, digests)
+    return _by_digest(ledger, Event, digests, Event.kind.in_(kinds))
 
 
 def _runs_of(cluster: str) -> Select[int]:
@@ -178,17 +177,12 @@ def _digests_of(cluster: str) -> Select[str]:
 
 
 def _by_digest(
-    ledger: Ledger, rows: Select[_Row], table: type[_Row], digests: Sequence[str]
+    ledger: Ledger, table: type[_Row], digests: Sequence[str], *only: ColumnElement[bool]
 ) -> Mapping[str, Sequence[_Row]]:
     found: defaultdict[str, list[_Row]] = defaultdict(list)
     with ledger.reading() as session:
-        for part in _parts(digests):
-            for row in session.scalars(rows.where(table.digest.in_(part))):
+        for first in range(0, len(digests), _IN_ONE_QUERY):
+            of_these = table.digest.in_(digests[first : first + _IN_ONE_QUERY])
+            for row in session.scalars(select(table).where(of_these, *only).order_by(table.id)):
                 found[row.digest].append(row)
     return found
-
-
-def _parts(digests: Sequence[str]) -> Iterator[list[str]]:
-    rest = iter(digests)
-    while part := list(islice(rest, _IN_ONE_QUERY)):
-        yield part
