@@ -325,13 +325,7 @@ class AdminCluster:
         resources = self._percents(broker) if self._is_extensible else self._resources(broker)
         if resources is None:
             return None
-        columns = (
-            resources.cpu,
-            resources.memory,
-            resources.direct_memory,
-            resources.bandwidth_in,
-            resources.bandwidth_out,
-        )
+        columns: list[_Resource] = [getattr(resources, name) for name in _Resources.__struct_fields__]
         usage = np.array([[column.usage for column in columns]], dtype=float)
         limit = np.array([[column.limit for column in columns]], dtype=float)
         ratio = float(weighted_maximum(usage, limit, self._settings)[0])
