@@ -16,7 +16,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import RESUMED, pause_of_run
 from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.rolls import require_no_other_roll
-from pulsar_advisor.execution.ledger.runs import LEASE_MS, PARKED_AT_MS, is_held, is_parked, kind_of_end, run_by_id
+from pulsar_advisor.execution.ledger.runs import LEASE_MS, PARKED_AT_MS, end_runs, is_held, is_parked, run_by_id
 from pulsar_advisor.execution.ledger.seals import RELEASE
 from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps_of_run
 from pulsar_advisor.execution.ledger.tables import UNFINISHED, Approval, Base, Run, StepRecord
@@ -142,13 +142,7 @@ class HeldRun:
     def end(self, state: RunState, sentence: str) -> None:
         """End the run."""
         with self.writing() as session:
-            ended = session.execute(
-                update(Run)
-                .where(Run.id == self.id)
-                .values(state=state, sentence=sentence, ended_at_ms=self._ledger.now_ms())
-                .returning(Run)
-            ).scalar_one()
-            self.add_event(session, kind_of_end(state), sentence, [ended])
+            end_runs(self._ledger, session, state, sentence, sentence, Run.id == self.id)
 
 
 def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy.orm import Session
 
 from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -91,17 +92,21 @@ def abort_runs(ledger: Ledger, digest: str, person: Person, hold: Hold | None = 
 
     A process that holds one stops before its next call.
     """
-    of_plan = (Run.digest == digest, Run.state.in_(UNFINISHED))
+    held = () if hold is None else (Run.id == hold[0], Run.lease == hold[1])
+    which = (Run.digest == digest, Run.state.in_(UNFINISHED), *held)
     with ledger.writing() as session:
-        ended = session.scalars(
-            update(Run)
-            .where(*of_plan, *(() if hold is None else (Run.id == hold[0], Run.lease == hold[1])))
-            .values(state="aborted", ended_at_ms=ledger.now_ms(), sentence=f"aborted by {person.name}")
-            .returning(Run)
-        ).all()
-        for run in ended:
-            ledger.add_event(session, digest, kind_of_end("aborted"), f"by {person}", [run], run.id)
-        return ended
+        return end_runs(ledger, session, "aborted", f"aborted by {person.name}", f"by {person}", *which)
+
+
+def end_runs(
+    ledger: Ledger, session: Session, state: RunState, sentence: str, detail: str, *which: ColumnElement[bool]
+) -> Sequence[Run]:
+    """End these runs in a state, within a write transaction; `sentence` is the runs', `detail` the events'."""
+    values = {"state": state, "ended_at_ms": ledger.now_ms(), "sentence": sentence}
+    ended = session.scalars(update(Run).where(*which).values(**values).returning(Run)).all()
+    for run in ended:
+        ledger.add_event(session, run.digest, kind_of_end(state), detail, [run], run.id)
+    return ended
 
 
 def record_drained(ledger: Ledger, digest: str, run: int, why_not: str) -> None:
@@ -121,8 +126,6 @@ def end_unheld_run(ledger: Ledger, digest: str, why: str, hold: Hold | None = No
         if run.state != "active" or is_held(ledger, run) or (is_parked(run) and not is_parked(run, hold)):
             continue
         with ledger.writing() as session:
-            seen = (Run.id == run.id, Run.state == "active", Run.lease == run.lease)
-            values = {"state": "stopped", "ended_at_ms": ledger.now_ms(), "sentence": why}
-            same = update(Run).where(*seen, Run.heartbeat_at_ms == run.heartbeat_at_ms)
-            for ended in session.scalars(same.values(**values).returning(Run)).all():
-                ledger.add_event(session, digest, kind_of_end("stopped"), why, [ended], ended.id)
+            as_seen = (Run.id == run.id, Run.state == "active", Run.lease == run.lease)
+            is_silent = Run.heartbeat_at_ms == run.heartbeat_at_ms
+            end_runs(ledger, session, "stopped", why, why, *as_seen, is_silent)
