@@ -55,13 +55,9 @@ class Place:
         """Root, cluster and profile, if known. A profile named by `--profile` takes precedence over the environment, so
         that a variable for one cluster is not mixed with the connection of another."""
         profiles = read_profiles(self.config)
-        if self.profile is not None:
-            named = choose_profile(profiles, self.profile, None)
-            root, cluster = (named.root, named.cluster) if named else (None, None)
-        else:
-            named, root, cluster = None, None, None
-        root = _chosen(self.root, root, os.environ.get(ROOT_VARIABLE))
-        cluster = _chosen(self.cluster, cluster, os.environ.get(CLUSTER_VARIABLE))
+        named = None if self.profile is None else choose_profile(profiles, self.profile, None)
+        root = _chosen(self.root, named.root if named else None, os.environ.get(ROOT_VARIABLE))
+        cluster = _chosen(self.cluster, named.cluster if named else None, os.environ.get(CLUSTER_VARIABLE))
         profile = named or choose_profile(profiles, None, cluster)
         if profile is not None:
             root, cluster = _chosen(root, profile.root), _chosen(cluster, profile.cluster, profile.name)
