@@ -140,13 +140,13 @@ def _script(plan: Plan, form: Literal["pulsar-admin", "curl"], recorded: str) ->
     yield _shell(form.replace("-", "_"))
     yield "# Unloads"
     for step in unloads:
-        yield from _unload_lines(plan, step, form)
+        yield from _step_lines(plan, step, form)
     if splits:
         yield ""
         yield "# Splits, and what comes after them. A split can't be undone: they are sent only with --splits."
         yield "case $ASKED in *' --splits '*) ;; *) say 'done, without the splits'; exit 0 ;; esac"
     for step in splits:
-        yield from (_split_lines if step.action == "split" else _unload_lines)(plan, step, form)
+        yield from _step_lines(plan, step, form)
     yield "say 'done'"
 
 
@@ -179,26 +179,20 @@ def _shell(name: str) -> str:
     return (files("pulsar_advisor.execution") / "scripts" / f"{name}.sh").read_text(encoding="utf-8")
 
 
-def _unload_lines(plan: Plan, step: Step, form: str) -> Iterator[str]:
-    bundle, destination = shlex.quote(step.bundle_name), shlex.quote(step.destination or "")
+def _step_lines(plan: Plan, step: Step, form: str) -> Iterator[str]:
+    name, bundle, source = map(shlex.quote, (step.id, step.bundle_name, step.source))
+    if step.action == "split":
+        there = shlex.join((step.source, *(f"{step.namespace}/{child}" for child in step.children)))
+        check = f"are_at {there}"
+    else:
+        there = shlex.quote(step.destination or "")
+        check = f"arrives {bundle} {there}"
     yield ""
     yield f"# {_one_line(step.id)}: {_one_line(step.reason)}"
-    yield f"if begin {shlex.quote(step.id)} {bundle} {destination}; then"
-    yield f"  expect_owner {bundle} {shlex.quote(step.source)}"
-    yield f"  {_command(plan, step, form)} || refused {shlex.quote(step.id)}"
-    yield f"  arrives {bundle} {destination}"
-    yield "fi"
-
-
-def _split_lines(plan: Plan, step: Step, form: str) -> Iterator[str]:
-    bundle, source = shlex.quote(step.bundle_name), shlex.quote(step.source)
-    children = shlex.join(f"{step.namespace}/{child}" for child in step.children)
-    yield ""
-    yield f"# {_one_line(step.id)}: {_one_line(step.reason)}"
-    yield f"if begin {shlex.quote(step.id)} {bundle} {source} {children}; then"
+    yield f"if begin {name} {bundle} {there}; then"
     yield f"  expect_owner {bundle} {source}"
-    yield f"  {_command(plan, step, form)} || refused {shlex.quote(step.id)}"
-    yield f"  are_at {source} {children}"
+    yield f"  {_command(plan, step, form)} || refused {name}"
+    yield f"  {check}"
     yield "fi"
 
 
