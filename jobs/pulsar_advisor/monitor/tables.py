@@ -197,18 +197,12 @@ def _simple(load: BrokerLoad) -> tuple[Row, ...]:
         _number(system.get("bandwidthIn") or {}, "usage"),
         _number(system.get("bandwidthOut") or {}, "usage"),
     )
-    allocated_traffic = (
-        _number(report, "allocatedMsgRateIn"),
-        _number(report, "allocatedMsgRateOut"),
-        _number(report, "allocatedBandwidthIn"),
-        _number(report, "allocatedBandwidthOut"),
-    )
     return (
         Row("COUNT", _COUNT, _counts(report, "bundleGains", "bundleLosses")),
         Row("RAW SYSTEM", SYSTEM, (*raw, max(_known(raw), default=None))),
         Row("ALLOC SYSTEM", SYSTEM, (*allocated, max(_known(allocated), default=None))),
         Row("RAW MSG", _MESSAGES, _message_figures(*raw_traffic)),
-        Row("ALLOC MSG", _MESSAGES, _message_figures(*allocated_traffic)),
+        Row("ALLOC MSG", _MESSAGES, _traffic(report, "allocatedMsgRate", "allocatedBandwidth")),
     )
 
 
@@ -243,7 +237,11 @@ def _counts(report: Report, gains: str, losses: str) -> tuple[Figure, ...]:
 
 
 def _messages(source: Report, prefix: str) -> tuple[Figure, ...]:
-    names = (f"{prefix}RateIn", f"{prefix}RateOut", f"{prefix}ThroughputIn", f"{prefix}ThroughputOut")
+    return _traffic(source, f"{prefix}Rate", f"{prefix}Throughput")
+
+
+def _traffic(source: Report, rate: str, size: str) -> tuple[Figure, ...]:
+    names = (f"{name}{way}" for name in (rate, size) for way in ("In", "Out"))
     return _message_figures(*(_number(source, name) for name in names))
 
 
