@@ -1,4 +1,4 @@
-"""The rules. Adding one means a function in the module of its subject, and a line here."""
+"""The rules, in the order in which they are shown: every one of these modules."""
 
 from __future__ import annotations
 
@@ -7,57 +7,9 @@ from typing import Final
 from pulsar_advisor.lint import bundles, configuration, load_reports, splits, strategies, thresholds
 from pulsar_advisor.lint.rule import Rule
 
-RULES: Final[tuple[Rule, ...]] = (
-    strategies.shedder_and_placement_agree,
-    strategies.modular_manager_starts,
-    strategies.avg_shedder_places_too,
-    strategies.brokers_do_not_change_places,
-    strategies.placement_looks_at_load,
-    strategies.placement_has_a_choice,
-    strategies.shedder_is_in_force,
-    strategies.load_manager_reads_strategies,
-    strategies.strategies_are_modelled,
-    thresholds.idle_broker_is_noticed,
-    thresholds.threshold_can_be_exceeded,
-    thresholds.small_throughput_is_shed,
-    thresholds.history_follows_the_load,
-    thresholds.imbalance_below_overload_is_seen,
-    thresholds.some_broker_has_room,
-    thresholds.uniform_minimum_is_reached,
-    thresholds.avg_minimum_is_reached,
-    thresholds.avg_shedder_moves_half,
-    thresholds.avg_thresholds_are_ordered,
-    thresholds.target_deviation_can_be_exceeded,
-    thresholds.top_bundles_are_enough,
-    thresholds.shedder_may_move_something,
-    thresholds.grace_period_covers_cycles,
-    load_reports.network_speed_is_known,
-    load_reports.network_speed_is_plausible,
-    load_reports.some_resource_counts,
-    load_reports.direct_memory_does_not_decide,
-    load_reports.heap_does_not_decide,
-    load_reports.heap_weight_has_effect,
-    load_reports.bandwidth_weights_are_spelt_correctly,
-    load_reports.statistics_keep_up_with_cycles,
-    load_reports.usage_keeps_up_with_cycles,
-    load_reports.reports_show_what_the_shedder_compares,
-    load_reports.reports_arrive_within_the_grace_period,
-    load_reports.load_data_outlives_reports,
-    load_reports.brokers_are_of_one_size,
-    bundles.large_namespaces_have_bundles_for_all_brokers,
-    bundles.new_namespaces_get_bundles_for_all_brokers,
-    bundles.bundles_with_policies_are_balanced,
-    bundles.excluded_namespaces_are_small,
-    bundles.brokers_may_take_more_topics,
-    splits.large_bundles_are_split,
-    splits.namespaces_have_room_for_splits,
-    splits.topics_fit_into_bundles,
-    splits.flow_splits_in_two,
-    splits.children_of_splits_move,
-    configuration.load_balancer_is_enabled,
-    configuration.shedding_is_enabled,
-    configuration.brokers_agree,
-    configuration.dynamic_values_are_in_force,
-    configuration.settings_are_read,
-    configuration.older_brokers_get_bundles,
+RULES: Final = tuple(
+    one
+    for module in (strategies, thresholds, load_reports, bundles, splits, configuration)
+    for one in vars(module).values()
+    if isinstance(one, Rule)
 )

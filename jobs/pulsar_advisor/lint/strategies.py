@@ -127,17 +127,55 @@ def placement_looks_at_load(case: Case) -> Violation | None:
 
 @rule(
     severity="info",
-    source="ModularLoadManagerImpl.createLoadSheddingStrategy, UnloadScheduler.createNamespaceUnloadStrategy",
-    remedy="none: checks and advice use Pulsar's own strategies instead",
+    source="ModularLoadManagerImpl.selectBroker; LoadManagerShared.removeMostServicingBrokersForNamespace",
+    remedy="set loadBalancerDistributeBundlesEvenlyEnabled=false if load matters more than even numbers of bundles",
+    load_managers=("modular",),
+    brokers=2,
 )
-def strategies_are_modelled(case: Case) -> Violation | None:
-    """The cluster's own strategies are known here.
+def placement_has_a_choice(case: Case) -> Violation | None:
+    """The placement strategy may choose among the brokers by load.
 
-    What a class of your own would do can't be computed.
+    With loadBalancerDistributeBundlesEvenlyEnabled only the brokers with the fewest bundles of the namespace are left
+    when the placement strategy is asked, however busy they are.
     """
-    known = {entry.name for entry in (*SHEDDERS, *PLACEMENTS)}
-    unknown = [name for name in dict.fromkeys(case.own) if name not in known]
-    return Violation(f"not modelled: {', '.join(unknown)}") if unknown else None
+    if not case.settings.load_balancer_distribute_bundles_evenly_enabled:
+        return None
+    idlest = int(case.usage.argmin())
+    if case.usage.mean() - case.usage[idlest] < case.settings.load_balancer_broker_threshold_shedder_percentage / 100:
+        return None
+    bundles, names = case.state.bundles, case.state.namespaces.names
+    elsewhere = np.where(bundles.owner == case.rows[idlest], 0.0, case.bundle_throughput)
+    load = np.bincount(bundles.namespace, weights=elsewhere, minlength=len(names))
+    if not load.any():
+        return None
+    namespace = int(load.argmax())
+    owned = bundles.owner[(bundles.namespace == namespace) & (bundles.owner != NO_ROW)]
+    count = np.bincount(owned, minlength=len(case.state.brokers))[case.rows]
+    if count[idlest] == count.min():
+        return None
+    return Violation(
+        f"{case.broker(idlest)} is the least busy broker and gets no bundle of {names[namespace]}: it has "
+        f"{count[idlest]}, {case.broker(int(count.argmin()))} has {count.min()}",
+        {"loadBalancerDistributeBundlesEvenlyEnabled": "false"},
+    )
+
+
+@rule(
+    severity="info",
+    source="ModularLoadManagerImpl.initialize, UnloadScheduler (2.11.0 to 5.0.1): read once, though marked dynamic; "
+    "BrokerService.configValueChanged, getRuntimeConfiguration",
+    remedy="set it in the brokers' files, restart them, and delete the dynamic value",
+    load_managers=("modular", "extensible"),
+)
+def shedder_is_in_force(case: Case) -> Violation | None:
+    """The shedder that brokers report is the one that they started with.
+
+    Brokers accept a dynamic value at any time and report it at once, but choose the shedder only when they start.
+    """
+    if case.resolved.origins[_SHEDDER] != "dynamic":
+        return None
+    shedder = simple_name(case.settings.load_balancer_load_shedding_strategy)
+    return Violation(f"{shedder} is set dynamically: a leader that started before that still uses its old shedder")
 
 
 @rule(
@@ -173,52 +211,14 @@ def load_manager_reads_strategies(case: Case) -> Violation | None:
 
 @rule(
     severity="info",
-    source="ModularLoadManagerImpl.initialize, UnloadScheduler (2.11.0 to 5.0.1): read once, though marked dynamic; "
-    "BrokerService.configValueChanged, getRuntimeConfiguration",
-    remedy="set it in the brokers' files, restart them, and delete the dynamic value",
-    load_managers=("modular", "extensible"),
+    source="ModularLoadManagerImpl.createLoadSheddingStrategy, UnloadScheduler.createNamespaceUnloadStrategy",
+    remedy="none: checks and advice use Pulsar's own strategies instead",
 )
-def shedder_is_in_force(case: Case) -> Violation | None:
-    """The shedder that brokers report is the one that they started with.
+def strategies_are_modelled(case: Case) -> Violation | None:
+    """The cluster's own strategies are known here.
 
-    Brokers accept a dynamic value at any time and report it at once, but choose the shedder only when they start.
+    What a class of your own would do can't be computed.
     """
-    if case.resolved.origins[_SHEDDER] != "dynamic":
-        return None
-    shedder = simple_name(case.settings.load_balancer_load_shedding_strategy)
-    return Violation(f"{shedder} is set dynamically: a leader that started before that still uses its old shedder")
-
-
-@rule(
-    severity="info",
-    source="ModularLoadManagerImpl.selectBroker; LoadManagerShared.removeMostServicingBrokersForNamespace",
-    remedy="set loadBalancerDistributeBundlesEvenlyEnabled=false if load matters more than even numbers of bundles",
-    load_managers=("modular",),
-    brokers=2,
-)
-def placement_has_a_choice(case: Case) -> Violation | None:
-    """The placement strategy may choose among the brokers by load.
-
-    With loadBalancerDistributeBundlesEvenlyEnabled only the brokers with the fewest bundles of the namespace are left
-    when the placement strategy is asked, however busy they are.
-    """
-    if not case.settings.load_balancer_distribute_bundles_evenly_enabled:
-        return None
-    idlest = int(case.usage.argmin())
-    if case.usage.mean() - case.usage[idlest] < case.settings.load_balancer_broker_threshold_shedder_percentage / 100:
-        return None
-    bundles, names = case.state.bundles, case.state.namespaces.names
-    elsewhere = np.where(bundles.owner == case.rows[idlest], 0.0, case.bundle_throughput)
-    load = np.bincount(bundles.namespace, weights=elsewhere, minlength=len(names))
-    if not load.any():
-        return None
-    namespace = int(load.argmax())
-    owned = bundles.owner[(bundles.namespace == namespace) & (bundles.owner != NO_ROW)]
-    count = np.bincount(owned, minlength=len(case.state.brokers))[case.rows]
-    if count[idlest] == count.min():
-        return None
-    return Violation(
-        f"{case.broker(idlest)} is the least busy broker and gets no bundle of {names[namespace]}: it has "
-        f"{count[idlest]}, {case.broker(int(count.argmin()))} has {count.min()}",
-        {"loadBalancerDistributeBundlesEvenlyEnabled": "false"},
-    )
+    known = {entry.name for entry in (*SHEDDERS, *PLACEMENTS)}
+    unknown = [name for name in dict.fromkeys(case.own) if name not in known]
+    return Violation(f"not modelled: {', '.join(unknown)}") if unknown else None
