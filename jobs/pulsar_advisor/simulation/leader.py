@@ -127,17 +127,10 @@ class Leader:
         self, cycle: int, memories: Memories, facts: PlacementFacts, view: Any = None, *, shedding: bool = False
     ) -> BrokerSelection:
         """The placement of one cycle; `view` is what the strategy observes, if that is known already."""
-        placement = placements.load(self.placement)
-        return BrokerSelection(
-            candidates=CandidateSets.of(facts, shedding=shedding),
-            name=self.placement,
-            strategy=placement,
-            view=observed(placement.observe, facts) if view is None else view,
-            memory=memories.placement,
-            # The first cycle draws as a recommendation does.
-            seed=self.seed if cycle == 1 else f"{self.seed}/{cycle}",
-            likeliest=shedding,
-        )
+        # The first cycle draws as a recommendation does.
+        seed = self.seed if cycle == 1 else f"{self.seed}/{cycle}"
+        candidates, memory = CandidateSets.of(facts, shedding=shedding), memories.placement
+        return BrokerSelection.of(self.placement, candidates, seed, memory=memory, view=view, likeliest=shedding)
 
 
 def _with_parents(before: ClusterState, seen: ClusterState, division: Division) -> ClusterState:

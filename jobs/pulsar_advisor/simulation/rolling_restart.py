@@ -19,7 +19,6 @@ from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement import round_robin_broker_selector
 from pulsar_advisor.placement.filters import PlacementFacts, placement_facts
 from pulsar_advisor.planning.proposals.select_broker import BrokerSelection, CandidateSets
-from pulsar_advisor.planning.proposals.views import observed
 from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import Unloads
@@ -76,16 +75,8 @@ def _assigned(
     # Until a bundle is assigned, the broker that is down counts as its owner: harmless, since it is no candidate.
     state = replace(seen, brokers=replace(seen.brokers, available=available))
     facts = leader.facts.after_moves(state)
-    strategy = placements.load(leader.placement)
-    selection = BrokerSelection(
-        candidates=CandidateSets.of(facts),
-        name=leader.placement,
-        strategy=strategy,
-        view=observed(strategy.observe, facts),
-        memory=leader.memory,
-        seed=seed,
-        turns=leader.turns,
-    )
+    selection = BrokerSelection.of(leader.placement, CandidateSets.of(facts), seed, memory=leader.memory)
+    selection.turns = leader.turns
     found = {}
     for bundle in bundles:
         destination = selection.assign(bundle, broker)

@@ -116,15 +116,13 @@ def _combine(
     view: object,
 ) -> Proposal:
     state, strategy = candidates.state, placements.load(placement)
-    observes_the_same = strategy.observe is shedders.load(request.shedder).observe
-    selection = BrokerSelection(
-        candidates=candidates,
-        name=placement,
-        strategy=strategy,
-        view=view if observes_the_same else observed(strategy.observe, candidates.facts),
+    selection = BrokerSelection.of(
+        placement,
+        candidates,
+        request.seed,
         # A class with both roles, such as AvgShedder, is one object in Pulsar and has one memory.
-        memory=steady.memory if isinstance(steady.memory, strategy.Memory) else strategy.Memory(),
-        seed=request.seed,
+        memory=steady.memory if isinstance(steady.memory, strategy.Memory) else None,
+        view=view if strategy.observe is shedders.load(request.shedder).observe else None,
         likeliest=True,
     )
     chosen = steady.decision

@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy.decision import Split
-from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement.filters import placement_facts
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.proposals.select_broker import BrokerSelection, CandidateSets
-from pulsar_advisor.planning.proposals.views import observed
 
 
 def child_moves(
@@ -36,16 +34,8 @@ def child_moves(
                 reason = f"this part of the split bundle has room on {state.brokers.ids[destination]}"
                 yield Move(row, source, destination, reason, near_tie=split.near_tie)
         return
-    strategy = placements.load(placement)
     candidates = CandidateSets.of(placement_facts(state, settings))
-    selection = BrokerSelection(
-        candidates=candidates,
-        name=placement,
-        strategy=strategy,
-        view=observed(strategy.observe, candidates.facts),
-        memory=strategy.Memory(),
-        seed=seed,
-    )
+    selection = BrokerSelection.of(placement, candidates, seed)
     for row in range(split.bundle, split.bundle + len(split.boundaries) + 1):
         destination = selection.assign(row, source)
         if destination not in (NO_ROW, source):

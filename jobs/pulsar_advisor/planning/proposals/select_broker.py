@@ -37,7 +37,8 @@ from pulsar_advisor.placement.filters import (
     policy_candidates,
     simple_candidates,
 )
-from pulsar_advisor.placement.registry import Placement
+from pulsar_advisor.placement.registry import Placement, load
+from pulsar_advisor.planning.proposals.views import observed
 
 PIPELINES: Final = {
     "modular": modular_candidates,
@@ -163,6 +164,26 @@ class BrokerSelection:
     """Candidates -> the answer of a strategy that remembers nothing: to every bundle the same, until loads change."""
     _counts: bool = False
     """Whether what changes as bundles are assigned is this selection's own copy."""
+
+    @classmethod
+    def of(
+        cls,
+        placement: str,
+        candidates: CandidateSets,
+        seed: int | str,
+        *,
+        memory: Any = None,
+        view: Any = None,
+        likeliest: bool = False,
+    ) -> BrokerSelection:
+        """The selection by a placement strategy (its name).
+
+        `memory`: None for that of a new leader; `view`: None unless it is known what the strategy observes.
+        """
+        strategy = load(placement)
+        memory = strategy.Memory() if memory is None else memory
+        view = observed(strategy.observe, candidates.facts) if view is None else view
+        return cls(candidates, placement, strategy, view, memory, seed, likeliest)
 
     def select(self, bundle: int, source: int) -> int:
         """The broker for a bundle at `source` (rows), NO_ROW if no broker qualifies."""
