@@ -11,10 +11,11 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState, Floats, Indices, Integers
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
-from pulsar_advisor.simulation.advance import advanced
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import Unloads
+from pulsar_advisor.simulation.measuring import Measuring
+from pulsar_advisor.simulation.publishing import Publishing
 from pulsar_advisor.simulation.reports import Reports, after_change, after_splits, first_reports, state_seen
 from pulsar_advisor.splitting.division import Division
 
@@ -119,3 +120,30 @@ class Moment:
         ages = np.where(self.in_grace(intervals), self.reports.now_ms - self.unloaded_at_ms, -1)
         usage = weighted_maximum(self.reports.published.usage, self.state.brokers.limit, settings).round(_SEEN_DIGITS)
         return self.steady.owner.tobytes() + ages.tobytes() + usage.tobytes()
+
+
+def advanced(
+    reports: Reports,
+    state: ClusterState,
+    cluster: SimulatedCluster,
+    settings: LoadBalancerSettings,
+    intervals: Intervals,
+    until_ms: int,
+) -> Reports:
+    """The reports at `until_ms`, if the cluster stays as it is until then; `state` is that of the snapshot."""
+    measuring = Measuring(reports, cluster, intervals)
+    publishing = Publishing(reports, state, settings, intervals)
+    comparisons = range(reports.now_ms + intervals.report_check, until_ms + 1, intervals.report_check)
+    for now_ms in comparisons:
+        if now_ms >= min(measuring.news_ms, publishing.due_ms) or now_ms == comparisons[-1]:
+            news = measuring.until(now_ms)
+            publishing.at(now_ms, measuring.figures, news)
+    measuring.rest(until_ms)
+    return replace(
+        publishing.folded(),
+        now_ms=until_ms,
+        measured=measuring.figures,
+        sampled_at_ms=measuring.sampled_at_ms,
+        used_since=measuring.used_since,
+        passed_at_ms=measuring.passed_at_ms,
+    )

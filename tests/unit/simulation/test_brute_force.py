@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.planning.situation import Situation
-from pulsar_advisor.simulation.advance import advanced
 from pulsar_advisor.simulation.cluster import SimulatedCluster
+from pulsar_advisor.simulation.moment import advanced
 from pulsar_advisor.simulation.reports import after_change, first_reports
 from pulsar_advisor.simulation.simulate import simulate
 from unit.properties import examples
