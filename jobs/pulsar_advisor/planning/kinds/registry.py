@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
 from pulsar_advisor.model.strategy.entry import Strategy, find
+from pulsar_advisor.model.strategy.interface import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsar_advisor.model.cluster.inputs import Input
     from pulsar_advisor.model.plans.goal import Goal
     from pulsar_advisor.planning.kinds.room import Room
     from pulsar_advisor.planning.proposals.proposal import Proposal
@@ -91,16 +91,8 @@ KINDS: Final = (
 )
 
 
-class PlanKind(Protocol):
+class PlanKind(Reading, Protocol):
     """The interface of a plan kind's module."""
-
-    @property
-    def READS(self) -> frozenset[Input]:  # noqa: N802
-        """What it reads of a snapshot besides ownership, boundaries and settings."""
-
-    @property
-    def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
-        """Pulsar's keys that determine its answer."""
 
     @property
     def propose(self) -> Callable[[Goal, Room], Proposal]:
