@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import (
@@ -35,8 +37,8 @@ def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | No
     return f"all {len(usage)} brokers are above {threshold:.0%}, the least busy at {known.min():.1%}"
 
 
-def full_direct_memory(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
-    """A sentence about the brokers whose direct memory is nearly full, and decides no usage; None without one.
+def full_direct_memory(state: ClusterState, settings: LoadBalancerSettings) -> Iterator[str]:
+    """A sentence about the brokers whose direct memory is nearly full, and decides no usage.
 
     Full is what `loadBalancerBrokerOverloadedThresholdPercentage` calls overloaded.
     """
@@ -46,23 +48,20 @@ def full_direct_memory(state: ClusterState, settings: LoadBalancerSettings) -> s
         ratios = np.where(brokers.fit & (limit > 0), used / limit, 0.0)
     unseen = deciding_resources(brokers, settings) != DIRECT_MEMORY
     rows = np.flatnonzero((ratios > settings.overloaded_ratio) & unseen).tolist()
-    if not rows:
-        return None
-    shown = some_of([f"{ratios[row]:.0%} of that of {brokers.ids[row]}" for row in rows])
-    return (
-        f"Direct memory is nearly full: {shown}. It decides no usage there, and no unload frees it. A broker that "
-        "runs out of it fails: watch whether it grows, and raise -XX:MaxDirectMemorySize if it does."
-    )
+    if shown := some_of([f"{ratios[row]:.0%} of that of {brokers.ids[row]}" for row in rows]):
+        yield (
+            f"Direct memory is nearly full: {shown}. It decides no usage there, and no unload frees it. A broker that "
+            "runs out of it fails: watch whether it grows, and raise -XX:MaxDirectMemorySize if it does."
+        )
 
 
-def unknown_network(state: ClusterState) -> str | None:
-    """A sentence about the brokers with traffic that report no network speed; None without one."""
+def unknown_network(state: ClusterState) -> Iterator[str]:
+    """A sentence about the brokers with traffic that report no network speed."""
     brokers = state.brokers
     is_unknown = ~(brokers.limit[:, [BANDWIDTH_IN, BANDWIDTH_OUT]] > 0).all(axis=1)
     rows = np.flatnonzero(brokers.fit & is_unknown & (throughput_bytes_per_s(brokers.traffic) > 0)).tolist()
-    if not rows:
-        return None
-    return (
-        f"No network speed is known of {some_of([brokers.ids[row] for row in rows])}: to Pulsar, and in every figure "
-        f"here, bandwidth is idle there, however much is sent. Set {NIC_SPEED}."
-    )
+    if shown := some_of([brokers.ids[row] for row in rows]):
+        yield (
+            f"No network speed is known of {shown}: to Pulsar, and in every figure here, bandwidth is idle there, "
+            f"however much is sent. Set {NIC_SPEED}."
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -81,67 +81,74 @@ def findings(
     `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal. `advised`: the plan
     that the advice is about.
     """
+    return tuple(_findings(situation, plans, judged, verbs, advised))
+
+
+def _findings(
+    situation: Situation, plans: Sequence[Plan], judged: Coverage, verbs: Verbs, advised: Plan | None
+) -> Iterator[Finding]:
     state, fit, resolved, ails = situation.state, situation.fit, situation.settings, situation.ailments
     settings, hot = resolved.values, situation.hot
     of_plans = dict.fromkeys(caveat for plan in plans for caveat in plan.decision.caveats)
-    found = [Finding("warning", caveat) for caveat in (*resolved.caveats, *of_plans)]
-    if "topic_traffic" in state.missing:
-        found.append(_no_topics_read(fit))
-    found += [Finding("warning", ailment.sentence) for ailment in ails]
-    of_brokers = (
-        _restarted(state, situation.earlier),
-        _above_limits(fit),
-        _busiest_broker(situation, of_all=not (judged.decides or judged.excluded_brokers)),
-        None if any(plan.goal for plan in plans) else _idle(situation, verbs),
-        None if advised is None else _peak(advised, settings),
-        _warning(unknown_network(fit)),
-        _warning(unused(state, settings)),
-        None if (full := full_direct_memory(fit, settings)) is None else Finding("info", full),
-    )
-    found += [one for one in of_brokers if one is not None]
-    found += [Finding("warning", sentence) for sentence in isolation_sentences(situation, verbs)]
-    found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
+    yield from _warnings((*resolved.caveats, *of_plans))
+    yield from _warnings(_no_topics_read(fit))
+    yield from _warnings(ailment.sentence for ailment in ails)
+    yield from _warnings(_restarted(state, situation.earlier))
+    yield from _warnings(_above_limits(fit))
+    if fit.brokers.available.any():
+        yield _busiest_broker(situation, of_all=not (judged.decides or judged.excluded_brokers))
+    if not any(plan.goal for plan in plans):
+        yield from _infos(_idle(situation, verbs))
+    if advised is not None:
+        yield from _warnings(_peak(advised, settings))
+    yield from _warnings(unknown_network(fit))
+    yield from _warnings(unused(state, settings))
+    yield from _infos(full_direct_memory(fit, settings))
+    yield from _warnings(isolation_sentences(situation, verbs))
+    yield from _warnings(topic.sentence for topic in hot[:_HOT_TOPICS_NAMED])
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
         need = "needs" if more == 1 else "need"
-        found.append(Finding("warning", f"{count(more, 'more topic')} {need} more than a fair share alone."))
+        yield Finding("warning", f"{count(more, 'more topic')} {need} more than a fair share alone.")
     refused = split_refusals(fit, settings)
     splits = [step for plan in plans for step in plan.executable_steps if step.action == "split"]
     if refused:
-        found.append(Finding("warning", refused[0].sentence))
+        yield Finding("warning", refused[0].sentence)
     elif not any(ailment.unsettles_rates for ailment in ails):
-        found += _splits(splits, fit, settings)
+        yield from _splits(splits, fit, settings)
     elif splits:
-        found.append(Finding("info", _NO_SPLITS))
-    if (averages := _averages(fit)) is not None:
-        found.append(averages)
-    found += [Finding("info", note) for note in resolved.notes]
-    return tuple(found)
+        yield Finding("info", _NO_SPLITS)
+    yield from _infos(_averages(fit))
+    yield from _infos(resolved.notes)
 
 
-def _warning(sentence: str | None) -> Finding | None:
-    return None if sentence is None else Finding("warning", sentence)
+def _warnings(sentences: Iterable[str]) -> Iterator[Finding]:
+    return (Finding("warning", sentence) for sentence in sentences)
 
 
-def _no_topics_read(state: ClusterState) -> Finding:
-    if "broker_usage" in state.missing:
-        return Finding("warning", "No broker was read, and none has published fit figures.")
+def _infos(sentences: Iterable[str]) -> Iterator[Finding]:
+    return (Finding("info", sentence) for sentence in sentences)
+
+
+def _no_topics_read(state: ClusterState) -> Iterator[str]:
     by_number = "the effect of a split is predicted from the number of topics, not from their load."
-    if "settings" not in state.missing:
-        return Finding("warning", f"No broker listed its loaded topics: {by_number}")
-    return Finding(
-        "warning",
-        "No broker was read: figures and predictions are based on the last values in ZooKeeper, Pulsar's "
-        f"defaults replace the brokers' settings, and {by_number}",
-    )
+    if "topic_traffic" not in state.missing:
+        return
+    if "broker_usage" in state.missing:
+        yield "No broker was read, and none has published fit figures."
+    elif "settings" not in state.missing:
+        yield f"No broker listed its loaded topics: {by_number}"
+    else:
+        yield (
+            "No broker was read: figures and predictions are based on the last values in ZooKeeper, Pulsar's defaults "
+            f"replace the brokers' settings, and {by_number}"
+        )
 
 
-def _restarted(state: ClusterState, earlier: Sequence[ClusterState]) -> Finding | None:
+def _restarted(state: ClusterState, earlier: Sequence[ClusterState]) -> Iterator[str]:
     """The brokers that have started anew since the last of the `earlier` states."""
     before = _starts(earlier[-1]) if earlier else {}
-    restarted = [broker for broker, at in _starts(state).items() if before.get(broker, at) != at]
-    if not restarted:
-        return None
-    return Finding("warning", f"Restarted since snapshot {earlier[-1].snapshot}: {some_of(restarted)}.")
+    if restarted := [broker for broker, at in _starts(state).items() if before.get(broker, at) != at]:
+        yield f"Restarted since snapshot {earlier[-1].snapshot}: {some_of(restarted)}."
 
 
 def _starts(state: ClusterState) -> dict[str, int]:
@@ -150,13 +157,11 @@ def _starts(state: ClusterState) -> dict[str, int]:
     return {broker: at for broker, at in starts if at > 0}
 
 
-def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding | None:
+def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding:
     """The busiest broker and what it is busy with, a warning if the load is uneven; without `of_all` one that was set
     aside may be busier."""
     state, settings, base = situation.settled, situation.settings.values, situation.base
     available = np.flatnonzero(state.brokers.available)
-    if not len(available):
-        return None
     ratios = usage_ratios(state.brokers, settings)
     rates = rate_per_s(state.brokers.traffic[available])
     broker = int(available[busiest_first(ratios[available], rates)[0]])
@@ -193,7 +198,7 @@ def _busiest_broker(situation: Situation, *, of_all: bool) -> Finding | None:
     return Finding(severity, sentence)
 
 
-def _idle(situation: Situation, verbs: Verbs) -> Finding | None:
+def _idle(situation: Situation, verbs: Verbs) -> Iterator[str]:
     """The brokers that surely serve no user's topic, as new ones don't, where others serve some; and what `fill` finds
     for them."""
     state = situation.fit
@@ -202,16 +207,15 @@ def _idle(situation: Situation, verbs: Verbs) -> Finding | None:
     may_serve = serves | may_have_arrived(state, situation.earlier)
     idle = [state.brokers.ids[row] for row in np.setdiff1d(np.flatnonzero(state.brokers.fit), bundles.owner[may_serve])]
     if not idle or not serves.any():
-        return None
+        return
     serve = "serves" if len(idle) == 1 else "serve"
     sentence = f"{some_of(idle)} {serve} no topic of users"
     goal = Goal("fill", tuple(idle[:_IDLE_FILLED]))
-    if (plan := verbs.plan_for(goal)) is None:
-        return Finding("info", f"{sentence}.")
-    found = (
-        steps_found(plan) if plan.executable_steps else f"nothing: {str(plan.decision.why_nothing).removesuffix('.')}"
-    )
-    return Finding("info", f"{sentence}: {verbs.command(goal)} finds {found}.")
+    found = ""
+    if (plan := verbs.plan_for(goal)) is not None:
+        nothing = f"nothing: {str(plan.decision.why_nothing).removesuffix('.')}"
+        found = f": {verbs.command(goal)} finds {steps_found(plan) if plan.executable_steps else nothing}"
+    yield f"{sentence}{found}."
 
 
 def _cpu_before(state: ClusterState, broker: int, earlier: Sequence[ClusterState]) -> float | None:
@@ -246,22 +250,20 @@ def _cpu_like_others(state: ClusterState, broker: int) -> float | None:
     return alike / float(limit)
 
 
-def _peak(plan: Plan, settings: LoadBalancerSettings) -> Finding | None:
+def _peak(plan: Plan, settings: LoadBalancerSettings) -> Iterator[str]:
     """A broker that is overloaded between the steps, and busier than the busiest before and after them: bundles that
     brokers exchange move one after the other.
     """
     ends = [one.maximum_ratio for one in (plan.predicted.before, plan.predicted.after) if one.maximum_ratio is not None]
     peak = highest_on_the_way(plan)
-    if peak.usage_ratio <= max(settings.overloaded_ratio, *ends) + ROUNDING_RATIO:
-        return None
-    return Finding(
-        "warning",
-        f"After {peak.step} of the advised plan, {peak.broker} is at {peak.usage_ratio:.1%} until later steps relieve "
-        "it: apply the plan when load is low.",
-    )
+    if peak.usage_ratio > max(settings.overloaded_ratio, *ends) + ROUNDING_RATIO:
+        yield (
+            f"After {peak.step} of the advised plan, {peak.broker} is at {peak.usage_ratio:.1%} until later steps "
+            "relieve it: apply the plan when load is low."
+        )
 
 
-def _above_limits(state: ClusterState) -> Finding | None:
+def _above_limits(state: ClusterState) -> Iterator[str]:
     """The brokers that report more usage than their limit: one of the two is wrong.
 
     A usage may be for one sample, as it is divided by the time between two samples by the wall clock
@@ -274,23 +276,19 @@ def _above_limits(state: ClusterState) -> Finding | None:
         f"{ratios[row, resource]:.0%} of the {RESOURCE_NAMES[resource]} of {brokers.ids[row]}"
         for row, resource in np.argwhere(ratios > _ABOVE_ITS_LIMIT_RATIO).tolist()
     ]
-    if not above:
-        return None
     causes = "-XX:ActiveProcessorCount below the machine's cores, a cgroup without a quota, a NIC speed set too low"
-    return Finding(
-        "warning",
-        f"By these figures more is in use than there is: {some_of(above)}. If the next snapshot says so too, a limit "
-        f"is too low ({causes}), else a clock was set back. To Pulsar such a broker is overloaded.",
-    )
+    if above:
+        yield (
+            f"By these figures more is in use than there is: {some_of(above)}. If the next snapshot says so too, a "
+            f"limit is too low ({causes}), else a clock was set back. To Pulsar such a broker is overloaded."
+        )
 
 
-def _averages(state: ClusterState) -> Finding | None:
+def _averages(state: ClusterState) -> Iterator[str]:
     """How many samples the leader's averages gained after it stored them."""
     folded, unknown = (
         int(count.max(initial=0)) for count in (state.bundles.folded_samples, state.bundles.unknown_samples)
     )
-    if not (folded or unknown):
-        return None
     sentence = "The leader's averages are those it stored"
     if folded:
         sentence += f", plus up to {count(folded, 'sample')} from load reports written since"
@@ -299,22 +297,21 @@ def _averages(state: ClusterState) -> Finding | None:
             f"; the figures of up to {unknown} more are assumed, as no snapshot shows them, so steps that depend on "
             "these averages have medium confidence at most: snapshots at shorter intervals show more"
         )
-    return Finding("info", sentence + ".")
+    if folded or unknown:
+        yield f"{sentence}."
 
 
-def _splits(splits: Sequence[Step], state: ClusterState, settings: LoadBalancerSettings) -> list[Finding]:
+def _splits(splits: Sequence[Step], state: ClusterState, settings: LoadBalancerSettings) -> Iterator[Finding]:
     """Which bundles should be split, and which Pulsar's rule splits in vain."""
     reasons = [why_in_vain(step, state, settings) for step in splits]
     useful = [step for step, why in zip(splits, reasons, strict=True) if why is None]
     vain = [(step, why) for step, why in zip(splits, reasons, strict=True) if why is not None]
-    found = []
     if useful:
-        found.append(Finding("warning", f"{_first_of(useful)} should be split: {useful[0].reason}."))
+        yield Finding("warning", f"{_first_of(useful)} should be split: {useful[0].reason}.")
     if vain:
         first, why = vain[0]
         of = _first_of([step for step, _ in vain])
-        found.append(Finding("info", f"By Pulsar's rule {of} would be split, in vain: {first.reason}, but {why}."))
-    return found
+        yield Finding("info", f"By Pulsar's rule {of} would be split, in vain: {first.reason}, but {why}.")
 
 
 def _first_of(splits: Sequence[Step]) -> str:

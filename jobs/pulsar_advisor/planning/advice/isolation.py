@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -18,12 +19,12 @@ _MOST_PLANNED_FOR: Final = 500
 """Bundles above which `conform` isn't asked: of some thousands its plan takes a minute."""
 
 
-def isolation_sentences(situation: Situation, verbs: Verbs) -> list[str]:
+def isolation_sentences(situation: Situation, verbs: Verbs) -> Iterator[str]:
     """A sentence about the users' bundles that isolation policies allow on no registered broker, be it fit or not, and
     one about those on brokers where policies forbid them."""
     state, settings = situation.fit, situation.settings.values
     if not state.isolation_policies:
-        return []
+        return
     facts = placement_facts(state, settings)
     bundles, available = state.bundles, state.brokers.available
     users = of_users(state.namespaces.names)
@@ -46,10 +47,9 @@ def isolation_sentences(situation: Situation, verbs: Verbs) -> list[str]:
     lost = served[~somewhere].tolist()
     is_outside = somewhere & ~allowed[kind_of, bundles.owner[served]]
     outside = served[is_outside].tolist()
-    found = []
     if lost:
         of = dict.fromkeys(map(state.namespace_of, lost))
-        found.append(
+        yield (
             f"Isolation policies allow {some_of(of)} on no registered broker: once unloaded, as when its broker stops, "
             f"{'its bundle' if len(lost) == 1 else f'each of {len(lost):,} bundles'} can't be assigned, and clients "
             "can't reach its topics. Correct the policy (it matches host names, without port), or bring its brokers "
@@ -62,8 +62,7 @@ def isolation_sentences(situation: Situation, verbs: Verbs) -> list[str]:
             plan = verbs.plan_for(conform)
             remedy = f"; {verbs.command(conform)} plans the moves" if plan is not None and plan.unloads else ""
         named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
-        found.append(
+        yield (
             f"{count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'} where isolation policies forbid "
             f"it: {named}. Pulsar applies them only when it assigns a bundle{remedy}."
         )
-    return found

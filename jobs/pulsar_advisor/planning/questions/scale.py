@@ -186,7 +186,7 @@ def scale(room: Room, target_ratio: float) -> Scale:
         )
         for machine in range(len(numbers))
     )
-    unknown = unknown_network(room.state)
+    unknown = next(unknown_network(room.state), None)
     lacks_room = {
         size.machine: _lacks_room(room, rows[of_type == titles.index(size.machine)], target)
         for size in sizes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -31,27 +31,25 @@ def ailments(
     state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState] = ()
 ) -> tuple[Ailment, ...]:
     """Gravest first. `earlier` are the fit parts of earlier states, oldest first."""
-    found = [Ailment(sentence, unsettles_rates=True) for sentence in _lost_brokers(state, earlier)]
-    if (placeless := _placeless(state, settings)) is not None:
-        found.append(Ailment(placeless, unsettles_rates=False))
-    if (moved := _moved_by_others(state, settings, earlier)) is not None:
-        found.append(Ailment(moved, unsettles_rates=True))
-    return tuple(found)
+    return (
+        *(Ailment(sentence, unsettles_rates=True) for sentence in _lost_brokers(state, earlier)),
+        *(Ailment(sentence, unsettles_rates=False) for sentence in _placeless(state, settings)),
+        *(Ailment(sentence, unsettles_rates=True) for sentence in _moved_by_others(state, settings, earlier)),
+    )
 
 
-def _lost_brokers(state: ClusterState, earlier: Sequence[ClusterState]) -> list[str]:
+def _lost_brokers(state: ClusterState, earlier: Sequence[ClusterState]) -> Iterator[str]:
     """The registered brokers without figures, if others have some, and those with fit figures in `earlier` states that
     are no longer registered, if any is.
     """
-    brokers, found = state.brokers, []
+    brokers = state.brokers
     silent = [brokers.ids[row] for row in np.flatnonzero(brokers.available & ~brokers.reporting).tolist()]
     if silent and brokers.reporting.any():
-        found.append(f"Registered but without figures, so down, unreachable or hanging: {some_of(silent)}.")
+        yield f"Registered but without figures, so down, unreachable or hanging: {some_of(silent)}."
     gone = _gone(state, earlier)
     for snapshot in sorted(set(gone.values()), reverse=True):
         of_it = {broker for broker, last in gone.items() if last == snapshot}
-        found.append(f"Registered in snapshot {snapshot}, and no longer: {some_of(of_it)}.")
-    return found
+        yield f"Registered in snapshot {snapshot}, and no longer: {some_of(of_it)}."
 
 
 def _gone(state: ClusterState, earlier: Sequence[ClusterState]) -> dict[str, str]:
@@ -66,28 +64,24 @@ def _registered(state: ClusterState) -> set[str]:
     return {state.brokers.ids[row] for row in np.flatnonzero(state.brokers.available).tolist()}
 
 
-def _placeless(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
+def _placeless(state: ClusterState, settings: LoadBalancerSettings) -> Iterator[str]:
     """The users' namespaces with bundles that have topics and no owner, and that no registered broker may serve."""
     nowhere = {name: number for name, number in _nowhere(state, settings).items() if number}
-    if not nowhere:
-        return None
-    number = sum(nowhere.values())
-    return (
-        f"Isolation policies allow {some_of(nowhere)} on no registered broker: {count(number, 'bundle')} without an "
-        f"owner can't be assigned, and clients can't reach {'its' if number == 1 else 'their'} topics. Correct the "
-        "policy, or bring its brokers back."
-    )
+    if number := sum(nowhere.values()):
+        yield (
+            f"Isolation policies allow {some_of(nowhere)} on no registered broker: {count(number, 'bundle')} without "
+            f"an owner can't be assigned, and clients can't reach {'its' if number == 1 else 'their'} topics. Correct "
+            "the policy, or bring its brokers back."
+        )
 
 
-def unused(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
+def unused(state: ClusterState, settings: LoadBalancerSettings) -> Iterator[str]:
     """The users' namespaces without topics that no registered broker may serve, which may be out of use."""
-    found = [name for name, number in _nowhere(state, settings).items() if not number]
-    if not found:
-        return None
-    return (
-        f"Isolation policies allow {some_of(found)} on no registered broker: no client can create topics there. "
-        "Correct the policy, or bring its brokers back."
-    )
+    if found := [name for name, number in _nowhere(state, settings).items() if not number]:
+        yield (
+            f"Isolation policies allow {some_of(found)} on no registered broker: no client can create topics there. "
+            "Correct the policy, or bring its brokers back."
+        )
 
 
 def _nowhere(state: ClusterState, settings: LoadBalancerSettings) -> dict[str, int]:
@@ -108,13 +102,13 @@ def _nowhere(state: ClusterState, settings: LoadBalancerSettings) -> dict[str, i
 
 def _moved_by_others(
     state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState]
-) -> str | None:
+) -> Iterator[str]:
     """That many of the users' bundles were unloaded lately, and not by the leader.
 
     Of a bundle that has another owner than in the snapshot before, it may only be known that it was unloaded since.
     """
     if not earlier or _gone(state, earlier):
-        return None
+        return
     before, now_ms = earlier[-1], state.captured_at_ms
     is_since_then = before.captured_at_ms >= now_ms - _LATELY_MS
     since_ms = before.captured_at_ms if is_since_then else now_ms - _LATELY_MS
@@ -127,16 +121,15 @@ def _moved_by_others(
     number = sum(before.bundle_name(row) in lately for row in owned)  # a new bundle was assigned, not unloaded
     if settings.load_balancer_enabled and settings.load_balancer_shedding_enabled:
         if state.leader_unloads is None or before.leader_unloads is None or _leader(state) != _leader(before):
-            return None
+            return
         number -= state.leader_unloads - before.leader_unloads
-    if number < _MANY:
-        return None
     when = f"since snapshot {before.snapshot}" if is_since_then else "in the five minutes before this snapshot"
-    return (
-        f"{count(number, 'bundle')} were unloaded {when}, and not by Pulsar's own balancer but by a plan, a restart, a "
-        "script or another tool. Unless you know which, find out before you apply a plan: owners and rates change "
-        "meanwhile."
-    )
+    if number >= _MANY:
+        yield (
+            f"{count(number, 'bundle')} were unloaded {when}, and not by Pulsar's own balancer but by a plan, a "
+            "restart, a script or another tool. Unless you know which, find out before you apply a plan: owners and "
+            "rates change meanwhile."
+        )
 
 
 def _leader(state: ClusterState) -> tuple[str, int] | None:
