@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -34,11 +35,17 @@ from pulsar_advisor.splitting.boundaries import split_bundles
 from pulsar_advisor.splitting.division import divided
 
 
-def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
+def boundaries_of(state: ClusterState, namespace: int) -> tuple[int, ...]:
     """The current boundaries of a namespace (row), ascending, ends included."""
     rows = np.flatnonzero((state.bundles.namespace == namespace) & state.bundles.in_boundaries)
     bounds = np.unique(np.concatenate((state.bundles.lower[rows], state.bundles.upper[rows])))
-    return [int(bound) for bound in bounds]
+    return tuple(bounds.tolist())
+
+
+@lru_cache(maxsize=1024)
+def _texts(boundaries: tuple[int, ...]) -> tuple[str, ...]:
+    """Cached, because each step of a namespace expects all of its boundaries."""
+    return tuple(f"0x{bound:08x}" for bound in boundaries)
 
 
 class _Fate(NamedTuple):
@@ -70,17 +77,16 @@ class Steps:
         self.why_no_destination = why_no_destination(self.state, self.settings)
         self.steps: list[Step] = []
         self.origin = self.outlook = Outlook.of(self.state, situation.base, situation.settled)
-        self.boundaries: dict[int, Sequence[int]] = {}
-        self.boundary_texts: dict[int, tuple[str, ...]] = {}
+        self.boundaries: dict[int, tuple[int, ...]] = {}
         self.owner: dict[int, int] = {}
         self.last_split: dict[int, str] = {}
         self.unloaded_by: dict[int, str] = {}
 
-    def _expectation(self, state: ClusterState, bundle: int, owner: int, boundaries: tuple[str, ...]) -> Expectation:
+    def _expectation(self, state: ClusterState, bundle: int, owner: int, boundaries: tuple[int, ...]) -> Expectation:
         traffic = state.bundles.traffic[bundle]
         return Expectation(
             owner=state.brokers.ids[owner] if owner != NO_ROW else "",
-            boundaries=boundaries,
+            boundaries=_texts(boundaries),
             topics=int(state.bundles.topics[bundle]),
             msg_rate_per_s=finite(float(rate_per_s(traffic))),
             throughput_bytes_per_s=finite(float(throughput_bytes_per_s(traffic))),
@@ -89,17 +95,11 @@ class Steps:
     def _owner(self, bundle: int) -> int:
         return self.owner.get(bundle, int(self.state.bundles.owner[bundle]))
 
-    def _boundaries(self, bundle: int) -> Sequence[int]:
+    def _boundaries(self, bundle: int) -> tuple[int, ...]:
         namespace = int(self.state.bundles.namespace[bundle])
         if namespace not in self.boundaries:
             self.boundaries[namespace] = boundaries_of(self.state, namespace)
         return self.boundaries[namespace]
-
-    def _boundary_texts(self, bundle: int) -> tuple[str, ...]:
-        namespace = int(self.state.bundles.namespace[bundle])
-        if namespace not in self.boundary_texts:
-            self.boundary_texts[namespace] = tuple(f"0x{bound:08x}" for bound in self._boundaries(bundle))
-        return self.boundary_texts[namespace]
 
     def _predicted(self, ratios: Mapping[int, float]) -> StepPrediction:
         """The usage ratios of the brokers at these rows."""
@@ -117,10 +117,9 @@ class Steps:
         for move, fate in zip(moves, self._fates(self.state, moves), strict=True):
             grade = self.of_unloads.grade(move.bundle, (move.source, move.destination), near_tie=move.near_tie)
             grade = grade.with_doubts(doubts_before(self.state, move, self.changes[move.source]))
-            owner, boundaries = self._owner(move.bundle), self._boundary_texts(move.bundle)
-            step = self._add_unload(
-                self.state, move, fate, self._expectation(self.state, move.bundle, owner, boundaries), grade, ()
-            )
+            owner, boundaries = self._owner(move.bundle), self._boundaries(move.bundle)
+            expect = self._expectation(self.state, move.bundle, owner, boundaries)
+            step = self._add_unload(self.state, move, fate, expect, grade, ())
             if step.executable:
                 self.unloaded_by[move.bundle] = step.id
                 if step.destination is not None:
@@ -140,7 +139,7 @@ class Steps:
                 left_out[option] += 1
                 continue
             budgets.spend(move, state)
-            expect = self._expectation(state, move.bundle, move.source, self._boundary_texts(split.bundle))
+            expect = self._expectation(state, move.bundle, move.source, self._boundaries(split.bundle))
             grade = self.of_unloads.grade(split.bundle, (move.source, move.destination), near_tie=move.near_tie)
             (fate,) = self._fates(state, [move])
             self._add_unload(state, move, fate, expect, grade, (cut.id,))
@@ -218,7 +217,7 @@ class Steps:
         lower, upper = int(state.bundles.lower[bundle]), int(state.bundles.upper[bundle])
         cuts = [lower, *split.boundaries, upper]
         owner = self._owner(bundle)
-        expect = self._expectation(state, bundle, owner, self._boundary_texts(bundle))
+        expect = self._expectation(state, bundle, owner, self._boundaries(bundle))
         grade = self.of_splits.grade(bundle, (owner,), near_tie=split.near_tie)
         obstacle = why_split_not(state, self.settings, split)
         if obstacle is None and bundle in self.unloaded_by and owner == int(state.bundles.owner[bundle]):
@@ -235,7 +234,7 @@ class Steps:
             source=state.brokers.ids[owner] if owner != NO_ROW else "",
             destination=None,
             algorithm=split.algorithm,
-            boundaries=tuple(f"0x{bound:08x}" for bound in split.boundaries),
+            boundaries=_texts(split.boundaries),
             children=tuple(format_range(*pair) for pair in pairwise(cuts)) if split.boundaries else (),
             reason=split.reason,
             executable=obstacle is None,
@@ -248,7 +247,6 @@ class Steps:
         )
         if step.executable:
             self.boundaries[namespace] = split_bundles(self._boundaries(bundle), lower, upper, split.boundaries)
-            self.boundary_texts.pop(namespace, None)
             self.last_split[namespace] = step.id
             self.outlook = self.outlook.after_split(owner, len(split.boundaries))
         self.steps.append(step)
