@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Final
 
@@ -16,6 +16,11 @@ def some_of(names: Collection[str]) -> str:
     """`a, b, c and 27 more`, sorted."""
     shown = ", ".join(sorted(names)[:NAMED])
     return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
+
+
+def first_of(names: Sequence[str]) -> str:
+    """`a and 2 more`: the first of at least one, and how many follow it."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

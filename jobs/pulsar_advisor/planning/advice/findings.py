@@ -26,7 +26,7 @@ from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import ROUNDING_RATIO, busiest_first, deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, Step
-from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.model.text.some_of import count, first_of, some_of
 from pulsar_advisor.planning.advice.capacity import full_direct_memory, unknown_network
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.headline import highest_on_the_way
@@ -307,13 +307,9 @@ def _splits(splits: Sequence[Step], state: ClusterState, settings: LoadBalancerS
     useful = [step for step, why in zip(splits, reasons, strict=True) if why is None]
     vain = [(step, why) for step, why in zip(splits, reasons, strict=True) if why is not None]
     if useful:
-        yield Finding("warning", f"{_first_of(useful)} should be split: {useful[0].reason}.")
+        of = first_of([step.bundle_name for step in useful])
+        yield Finding("warning", f"{of} should be split: {useful[0].reason}.")
     if vain:
         first, why = vain[0]
-        of = _first_of([step for step, _ in vain])
+        of = first_of([step.bundle_name for step, _ in vain])
         yield Finding("info", f"By Pulsar's rule {of} would be split, in vain: {first.reason}, but {why}.")
-
-
-def _first_of(splits: Sequence[Step]) -> str:
-    more = f" and {len(splits) - 1} more" if len(splits) > 1 else ""
-    return f"{splits[0].namespace}/{splits[0].bundle}{more}"

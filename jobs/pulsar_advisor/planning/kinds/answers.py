@@ -14,6 +14,7 @@ from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Figure
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, about_brokers, no, vocabulary, yes
+from pulsar_advisor.model.text.some_of import first_of
 from pulsar_advisor.planning.kinds.room import NOWHERE, Place, Room, Rows
 from pulsar_advisor.planning.proposals.executable import is_movable
 from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal
@@ -204,8 +205,8 @@ def why_nowhere(room: Room, bundle: int) -> str:
 
 def nowhere_clause(room: Room, bundles: Sequence[int]) -> str:
     """A clause about bundles (rows), at least one, that may go to no other broker, and why the first one may not."""
-    more = f" and {len(bundles) - 1} more" if len(bundles) > 1 else ""
-    return f"{room.state.bundle_name(bundles[0])}{more} may go to no other broker ({why_nowhere(room, bundles[0])})"
+    named = first_of([room.state.bundle_name(bundle) for bundle in bundles])
+    return f"{named} may go to no other broker ({why_nowhere(room, bundles[0])})"
 
 
 def why_not_to(room: Room, bundle: int, broker: int) -> str:
