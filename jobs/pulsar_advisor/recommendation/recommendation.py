@@ -46,8 +46,7 @@ from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, u
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.situation import Situation
 from pulsar_advisor.planning.usage.model_errors import model_errors
-from pulsar_advisor.recommendation.balancing import balancing
-from pulsar_advisor.recommendation.endings import by_itself
+from pulsar_advisor.recommendation.endings import balancing, by_itself
 from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
 from pulsar_advisor.splitting.registry import decider_of

@@ -7,8 +7,7 @@ from typing import Any
 import documents
 from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.documents.simulation import SimulatedScore
-from pulsar_advisor.recommendation.balancing import balancing
-from pulsar_advisor.recommendation.endings import by_itself
+from pulsar_advisor.recommendation.endings import balancing, by_itself
 from pulsar_advisor.simulation.trials import Trial
 
 
