@@ -10,9 +10,9 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW, ClusterState, LoadManagerKind
 from pulsar_advisor.model.configuration.resolved_settings import resolve_settings
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
-from pulsar_advisor.simulation.advance import advanced
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
+from pulsar_advisor.simulation.moment import advanced
 from pulsar_advisor.simulation.reports import Reports, after_change, first_reports, state_seen
 from states import BrokerRow, BundleRow, cluster_state
 
