@@ -16,7 +16,6 @@ from pulsar_advisor.model.cluster.cluster_state import (
     RESOURCE_NAMES,
     RESOURCES,
 )
-from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY
 from pulsar_advisor.model.load.resource_usage import HEAP_WEIGHT, counts_heap
 from pulsar_advisor.planning.requests.what_if import NIC_SPEED
 
@@ -110,7 +109,7 @@ def heap_does_not_decide(case: Case) -> Violation | None:
 
 def _decided_by(case: Case, resource: int, key: str) -> Violation | None:
     """The brokers whose usage is the share of one resource, which `key` gives its weight."""
-    share = case.percent[:, resource] * getattr(case.settings, FIELD_OF_KEY[key]) / 100
+    share = case.percent[:, resource] * case.settings.value(key) / 100
     decided = np.flatnonzero((share > 0) & np.isclose(share, case.usage, rtol=1e-6))
     if not len(decided):
         return None

@@ -21,7 +21,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 )
 from pulsar_advisor.model.configuration.kinds import EVERY_MANAGER
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, setting_value
-from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, LoadBalancerSettings, text_of
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, text_of
 from pulsar_advisor.model.load.resource_usage import percent, weighted_maximum, weighted_maximum_with_heap
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.proposals.configured import Configured, configured_of
@@ -119,7 +119,7 @@ class Case:
 
         A broker's runtime configuration holds every value, set or not.
         """
-        value, default = getattr(self.settings, FIELD_OF_KEY[key]), setting_value(key, self.resolved.release)
+        value, default = self.settings.value(key), setting_value(key, self.resolved.release)
         return self.resolved.origins[key] == "dynamic" or text_of(value) != text_of(default)
 
 

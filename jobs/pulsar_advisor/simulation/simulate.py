@@ -11,7 +11,7 @@ import numpy as np
 
 from pulsar_advisor.model.bounds import DEFAULT_CYCLES
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, Indices
-from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.model.strategy.memory import MOST_CYCLES, SplitMemory
 from pulsar_advisor.placement.filters import placement_facts
@@ -197,7 +197,7 @@ def _quiet_cycles(
     More than those that its shedder, or a broker that splits, counts before it acts.
     """
     counted: list[int] = [
-        getattr(settings, FIELD_OF_KEY[key]) + more
+        settings.value(key) + more
         for key, more in _CYCLES_COUNTED.items()
         if key in shedders.load(shedder).SETTING_KEYS
     ]

@@ -25,7 +25,7 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState
 from pulsar_advisor.model.cluster.segment_changes import key_hashes
 from pulsar_advisor.model.configuration.resolved_settings import SPLIT_AND_MERGE_LIMITS, why_controllers_idle
-from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 
 SETTING_KEYS: Final = (
     "scalableTopicAutoScaleEnabled",
@@ -44,7 +44,7 @@ def splits_by_itself(state: ClusterState, settings: LoadBalancerSettings) -> Boo
     due: Booleans = np.zeros(len(segments), dtype=np.bool_)
     if not settings.scalable_topic_auto_scale_enabled or why_controllers_idle(settings):
         return due
-    limits = np.array([getattr(settings, FIELD_OF_KEY[split]) for split, _ in SPLIT_AND_MERGE_LIMITS])
+    limits = np.array([settings.value(split) for split, _ in SPLIT_AND_MERGE_LIMITS])
     unknown = np.isnan(segments.controller_traffic)
     traffic = np.where(unknown, topics.traffic[segments.row], segments.controller_traffic)
     score = np.fmax.reduce(traffic / limits, axis=1)

@@ -161,7 +161,7 @@ def why_not_modular(values: LoadBalancerSettings) -> str | None:
     return why_modular_does_not_start(
         values.load_balancer_load_shedding_strategy,
         values.load_balancer_load_placement_strategy,
-        getattr(values, FIELD_OF_KEY[pairing_key(values.behaviour)]),
+        values.value(pairing_key(values.behaviour)),
         values.behaviour,
     )
 
@@ -172,7 +172,7 @@ def why_controllers_idle(values: LoadBalancerSettings) -> str | None:
     Source: `AutoScaleConfig.validated` (5.0.0-M1, 5.0.1).
     """
     for split, merge in SPLIT_AND_MERGE_LIMITS:
-        upper, lower = (getattr(values, FIELD_OF_KEY[key]) for key in (split, merge))
+        upper, lower = values.value(split), values.value(merge)
         if lower < 0:
             return f"{merge}={lower:.15g} must not be negative"
         if lower >= upper:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -140,6 +140,10 @@ class LoadBalancerSettings(BaseModel):
     def overloaded_ratio(self) -> float:
         """Usage (0..1) above which a broker is overloaded."""
         return self.load_balancer_broker_overloaded_threshold_percentage / 100
+
+    def value(self, key: str) -> Any:
+        """The value of one of Pulsar's keys."""
+        return getattr(self, FIELD_OF_KEY[key])
 
 
 FIELD_OF_KEY: Final[Mapping[str, str]] = {

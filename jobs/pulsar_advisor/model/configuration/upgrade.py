@@ -15,7 +15,7 @@ from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.configuration.defaults import is_deprecated
 from pulsar_advisor.model.configuration.releases import is_later
 from pulsar_advisor.model.configuration.resolved_settings import ResolvedSettings, resolve_settings
-from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, SETTING_KEYS, LoadBalancerSettings, text_of
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS, text_of
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.load.resource_usage import HEAP_WEIGHT, counts_heap
 
@@ -81,7 +81,8 @@ def settings_upgrade(
     if not later:
         raise UsageError(f"--to {to} is not an upgrade: the cluster runs {version}; name a later one, such as 5.0.1")
     unset, configured = resolve_settings(version).values, resolve_settings(version, runtime).values
-    in_files = {key: text for key, text in runtime.items() if key in SETTING_KEYS and _differ(key, unset, configured)}
+    changed = {key for key in SETTING_KEYS if unset.value(key) != configured.value(key)}
+    in_files = {key: text for key, text in runtime.items() if key in changed}
     after = resolve_settings(to, in_files, dynamic)
 
     def set_by(key: str) -> SetBy:
@@ -93,8 +94,8 @@ def settings_upgrade(
         UpgradedSetting(
             key=key,
             set_by=set_by(key),
-            before=_text(key, before.values),
-            after=_text(key, after.values),
+            before=text_of(before.values.value(key)),
+            after=text_of(after.values.value(key)),
             origin_after=after.origins[key],
             obsolete=set_by(key) != "default" and is_deprecated(after.release, key),
         )
@@ -109,11 +110,3 @@ def settings_upgrade(
     }
     pinned = resolve_settings(to, {**in_files, **pins}, dynamic)
     return SettingsUpgrade(before, after, pinned, tuple(settings), in_files, pins)
-
-
-def _differ(key: str, one: LoadBalancerSettings, other: LoadBalancerSettings) -> bool:
-    return bool(getattr(one, FIELD_OF_KEY[key]) != getattr(other, FIELD_OF_KEY[key]))
-
-
-def _text(key: str, values: LoadBalancerSettings) -> str:
-    return text_of(getattr(values, FIELD_OF_KEY[key]))

@@ -29,14 +29,12 @@ DOES_NOTHING_EITHER: Final = "Pulsar itself would do nothing either"
 
 def shedding_switched_off_by(values: LoadBalancerSettings) -> tuple[str, ...]:
     """The keys of the switches that are false and keep Pulsar from unloading by itself."""
-    switches = {_ENABLED: values.load_balancer_enabled, SHEDDING_SWITCH: values.load_balancer_shedding_enabled}
-    return tuple(key for key, is_on in switches.items() if not is_on)
+    return tuple(key for key in (_ENABLED, SHEDDING_SWITCH) if not values.value(key))
 
 
 def splitting_switched_off_by(values: LoadBalancerSettings) -> tuple[str, ...]:
     """The keys of the switches that are false and keep Pulsar from splitting by itself."""
-    switches = {_ENABLED: values.load_balancer_enabled, _SPLITTING: values.load_balancer_auto_bundle_split_enabled}
-    return tuple(key for key, is_on in switches.items() if not is_on)
+    return tuple(key for key in (_ENABLED, _SPLITTING) if not values.value(key))
 
 
 def would_pulsar_act(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Final
 
-from pulsar_advisor.model.configuration.settings import FIELD_OF_KEY, LoadBalancerSettings, range_of
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, range_of
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.memory import MOST_CYCLES
 
@@ -124,7 +124,7 @@ def smallest_changes(
 
 
 def _smallest(settings: LoadBalancerSettings, key: str, namespaces: tuple[str, ...], differs: Differs) -> Change | None:
-    value = getattr(settings, FIELD_OF_KEY[key])
+    value = settings.value(key)
     if isinstance(value, bool):
         text = str(not value).lower()
         return Change(key, str(value).lower(), text, 1.0) if differs(key, text) else None
