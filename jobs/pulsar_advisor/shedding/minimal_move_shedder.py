@@ -24,6 +24,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     NO_ROW,
     RESOURCES,
     Booleans,
+    Brokers,
     ClusterState,
     Floats,
     Indices,
@@ -118,18 +119,13 @@ Memory = NoMemory
 class MovableLoad:
     """The brokers and bundles that moves may involve; rows as in the cluster state."""
 
-    broker_ids: tuple[str, ...]
-    brokers: Indices
-    """Rows of the brokers that are registered and report, ascending."""
+    brokers: Brokers
+    rows: Indices
+    """Of the brokers that are registered and report, ascending."""
     fit: Booleans
     """Per broker row, whether it takes part."""
     receives: Booleans
     """Per broker row, whether a bundle without policies may move there."""
-    usage: Floats
-    """(n, 5), order of RESOURCES."""
-    limit: Floats
-    """(n, 5), order of RESOURCES."""
-    published_bundles: Integers
     bundles: Indices
     """Rows of the bundles that those brokers list, ascending."""
     source: Indices
@@ -178,8 +174,8 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
         reason[(reason == BundleOutcome.NOT_NEEDED) & refused] = code
 
     return MovableLoad(
-        broker_ids=brokers.ids,
-        brokers=rows,
+        brokers=brokers,
+        rows=rows,
         fit=fit,
         receives=fit
         & ~brokers.doubtful
@@ -187,9 +183,6 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
         & brokers.persistent_topics_enabled
         & brokers.non_persistent_topics_enabled
         & (brokers.topics < settings.load_balancer_broker_max_topics),
-        usage=brokers.usage,
-        limit=brokers.limit,
-        published_bundles=brokers.bundles,
         bundles=listed,
         source=source,
         exclusion=reason,
@@ -277,7 +270,7 @@ class _Goal:
 
 def _goal(load: MovableLoad, settings: LoadBalancerSettings) -> _Goal:
     usage, per_unit = _usage(load, settings)
-    mean = max(0, int(mean_by_cpu_limit(usage.max(axis=1), load.limit, load.fit)))
+    mean = max(0, int(mean_by_cpu_limit(usage.max(axis=1), load.brokers.limit, load.fit)))
     least_per_unit = np.where(load.receives.any(), per_unit[load.receives].min(axis=0, initial=np.inf), 0.0)
     alone = whole_ppm(load.moved, least_per_unit).max(axis=1)
     movable = np.flatnonzero((load.exclusion == BundleOutcome.NOT_NEEDED) & (alone <= mean * TARGET_PERCENT // 100))
@@ -285,7 +278,7 @@ def _goal(load: MovableLoad, settings: LoadBalancerSettings) -> _Goal:
         load=usage,
         ceiling=np.zeros(len(usage), dtype=np.int64),
         receives=load.receives,
-        spare=load.published_bundles - 1,
+        spare=load.brokers.bundles - 1,
         source=load.source[movable],
         moved=load.moved[movable],
         arriving=load.moved[movable],
@@ -302,14 +295,14 @@ def _usage(load: MovableLoad, settings: LoadBalancerSettings) -> tuple[Integers,
 
     As in Pulsar, NaN figures and resources without a limit count as idle; so do brokers that take no part.
     """
-    per_unit = ppm_per_unit(load.limit, settings)
+    brokers, per_unit = load.brokers, ppm_per_unit(load.brokers.limit, settings)
     with np.errstate(all="ignore"):
-        usage = np.where((per_unit > 0) & ~np.isnan(load.usage), load.usage * per_unit, 0.0)
+        usage = np.where((per_unit > 0) & ~np.isnan(brokers.usage), brokers.usage * per_unit, 0.0)
     beyond = np.argwhere(load.fit[:, None] & ~(np.abs(usage) < BEYOND_ALL_BOUNDS_PPM))
     if len(beyond):
         row, resource = beyond[0]
         raise DataNotFit(
-            f"broker {load.broker_ids[row]} reports {load.usage[row, resource]} of {load.limit[row, resource]} "
+            f"broker {brokers.ids[row]} reports {brokers.usage[row, resource]} of {brokers.limit[row, resource]} "
             f"{RESOURCES[resource]}: no usage to balance. Capture again, or let validation exclude the broker"
         )
     return np.where(load.fit[:, None], np.rint(usage), 0.0).astype(np.int64), per_unit
@@ -364,7 +357,7 @@ def _broker_outcomes(
     destination: Indices,
     after: Integers,
 ) -> Outcomes:
-    usage, rows = problem.load.max(axis=1), load.brokers
+    usage, rows = problem.load.max(axis=1), load.rows
     gives, receives = (np.bincount(side, minlength=len(usage)) > 0 for side in (source, destination))
     code = np.full(len(usage), BrokerOutcome.WITHIN)
     code[usage > goal.target] = BrokerOutcome.NOTHING_HELPS

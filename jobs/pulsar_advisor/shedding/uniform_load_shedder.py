@@ -91,35 +91,33 @@ class _Extremes:
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle of the shedder: what to unload from which broker, and why nothing from the others."""
     brokers = load.brokers
-    rate_limit = settings.load_balancer_msg_rate_difference_shedder_threshold
-    throughput_limit = settings.load_balancer_msg_throughput_multiplier_difference_shedder_threshold
-    rates, throughputs = brokers.rate_per_s(), brokers.throughput_bytes_per_s()
-    if settings.behaviour >= SEPARATE_DIMENSIONS:
-        rate, throughput = _extremes(load, rates), _extremes(load, throughputs)
-    else:
-        rate, throughput = _shared_extremes(load, rates, throughputs)
-    rate_gap_percent = (rate.greatest - rate.least) * 100 / rate.least
-    throughput_multiple = throughput.greatest / throughput.least
-    by_rate = rate_limit > 0 and rate_gap_percent > rate_limit
-    by_throughput = throughput_limit > 0 and throughput_multiple > throughput_limit
-    figures: dict[str, Figure] = {"rate_gap_percent": rate_gap_percent, "throughput_multiple": throughput_multiple}
+    limits = (
+        settings.load_balancer_msg_rate_difference_shedder_threshold,
+        settings.load_balancer_msg_throughput_multiplier_difference_shedder_threshold,
+    )
+    values = brokers.rate_per_s(), brokers.throughput_bytes_per_s()
+    separate = settings.behaviour >= SEPARATE_DIMENSIONS
+    both = [_extremes(load, value) for value in values] if separate else _shared_extremes(load, *values)
+    rate, throughput = both
+    gaps = (rate.greatest - rate.least) * 100 / rate.least, throughput.greatest / throughput.least
+    exceeded = [limit > 0 and gap > limit for gap, limit in zip(gaps, limits, strict=True)]
+    figures: dict[str, Figure] = {"rate_gap_percent": gaps[0], "throughput_multiple": gaps[1]}
 
     count = len(brokers.ids)
-    if not by_rate and not by_throughput:
-        alike = BrokerOutcome.RATES_ALIKE if rate_limit > 0 else BrokerOutcome.THROUGHPUTS_ALIKE
-        gap = rate_gap_percent if rate_limit > 0 else throughput_multiple
-        limit = rate_limit if rate_limit > 0 else throughput_limit
-        return _decision(load, NO_ROW, Record.of(count, alike, gap, limit), _not_walked(load), figures), memory
+    if not any(exceeded):
+        alike = 0 if limits[0] > 0 else 1
+        answers = Record.of(count, BrokerOutcome.RATES_ALIKE + alike, gaps[alike], limits[alike])
+        return _decision(load, NO_ROW, answers, _not_walked(load), figures), memory
 
-    dimension = 0 if by_rate else 1
-    extremes = rate if by_rate else throughput
-    own, busiest = rates if by_rate else throughputs, extremes.busiest
-    needs = [to_int((found.greatest - found.least) * settings.max_unload_percentage) for found in (rate, throughput)]
+    dimension = 0 if exceeded[0] else 1
+    busiest = both[dimension].busiest
+    needs = [to_int((found.greatest - found.least) * settings.max_unload_percentage) for found in both]
     worth = (settings.min_unload_message, settings.min_unload_message_throughput)
     enough = [need >= minimum for need, minimum in zip(needs, worth, strict=True)]
-    worth_it = enough[dimension] if settings.behaviour >= SEPARATE_DIMENSIONS else any(enough)
+    worth_it = enough[dimension] if separate else any(enough)
 
-    answers = Record.of(count, BrokerOutcome.NOT_BUSIEST_BY_RATE + dimension, own, extremes.greatest)
+    reason = BrokerOutcome.NOT_BUSIEST_BY_RATE + dimension
+    answers = Record.of(count, reason, values[dimension], both[dimension].greatest)
     bundles = _not_walked(load)
     if brokers.published_bundles[busiest] <= 1:
         answers.record(busiest, BrokerOutcome.ONE_BUNDLE, brokers.published_bundles[busiest], 1)
@@ -128,8 +126,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     else:
         bundles = _walk(load, busiest, dimension, needs[dimension], settings)
         answer = BrokerOutcome.BUSIEST_BY_RATE + dimension if bundles.chosen().any() else BrokerOutcome.NOTHING_FITS
-        gap, limit = (rate_gap_percent, rate_limit) if by_rate else (throughput_multiple, throughput_limit)
-        answers.record(busiest, answer, gap, limit)
+        answers.record(busiest, answer, gaps[dimension], limits[dimension])
     return _decision(load, busiest, answers, bundles, figures), memory
 
 
@@ -145,7 +142,7 @@ def _extremes(load: LoadData, value: Floats) -> _Extremes:
     )
 
 
-def _shared_extremes(load: LoadData, rates: Floats, throughputs: Floats) -> tuple[_Extremes, _Extremes]:
+def _shared_extremes(load: LoadData, rates: Floats, throughputs: Floats) -> list[_Extremes]:
     """In 2.11: both dimensions share one broker, and a new extreme in either one replaces both."""
     busiest, most_rate, most_bytes, least_rate, least_bytes = NO_ROW, -1.0, -1.0, NO_MINIMUM, NO_MINIMUM
     for row in load.brokers.order.tolist():
@@ -154,10 +151,10 @@ def _shared_extremes(load: LoadData, rates: Floats, throughputs: Floats) -> tupl
             busiest, most_rate, most_bytes = row, rate, throughput
         if rate < least_rate or throughput < least_bytes:
             least_rate, least_bytes = rate, throughput
-    return (
+    return [
         _Extremes(busiest, most_rate, _not_zero(least_rate)),
         _Extremes(busiest, most_bytes, _not_zero(least_bytes)),
-    )
+    ]
 
 
 def _not_zero(least: float) -> float:
