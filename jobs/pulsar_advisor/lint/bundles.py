@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pulsar_advisor.lint.rule import Case, Violation, rule
+from pulsar_advisor.lint.rule import Case, Violation, info, warning
 from pulsar_advisor.model.cluster.isolation_policies import isolation_of, under_policies
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.splitting.limits import LEAST_TOPICS
 
 
-@rule(
-    severity="warning",
+@warning(
     source="Pulsar's documentation, 'Create namespaces and bundles'",
     remedy="split bundles of this namespace, or create it with more: pulsar-admin namespaces create --bundles",
     brokers=2,
@@ -41,8 +40,7 @@ def large_namespaces_have_bundles_for_all_brokers(case: Case) -> Violation | Non
     )
 
 
-@rule(
-    severity="info",
+@info(
     source="Pulsar's documentation, 'Create namespaces and bundles'",
     remedy="raise defaultNumberOfNamespaceBundles, or create large namespaces with --bundles",
 )
@@ -57,8 +55,7 @@ def new_namespaces_get_bundles_for_all_brokers(case: Case) -> Violation | None:
     return Violation(f"defaultNumberOfNamespaceBundles is {default}, and the cluster has {brokers} brokers")
 
 
-@rule(
-    severity="info",
+@info(
     source="apache/pulsar#19742; TransferShedder.isTransferable, TopKBundles (3.0.7 to 5.0.1)",
     remedy="set loadBalancerSheddingBundlesWithPoliciesEnabled=true if several brokers may serve these namespaces",
     load_managers=("extensible",),
@@ -80,8 +77,7 @@ def bundles_with_policies_are_balanced(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="info",
+@info(
     source="PIP-380 (apache/pulsar#23549)",
     remedy="shorten loadBalancerSheddingExcludedNamespaces",
     load_managers=("modular", "extensible"),
@@ -99,8 +95,7 @@ def excluded_namespaces_are_small(case: Case) -> Violation | None:
     return Violation(f"{share:.0%} of the throughput is excluded", {"loadBalancerSheddingExcludedNamespaces": ""})
 
 
-@rule(
-    severity="warning",
+@warning(
     source="LoadManagerShared.filterBrokersWithLargeTopicCount, BrokerMaxTopicCountFilter (2.11.0 to 5.0.1)",
     remedy="raise loadBalancerBrokerMaxTopics, or add brokers",
     load_managers=("modular", "extensible"),

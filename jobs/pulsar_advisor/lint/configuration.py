@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pulsar_advisor.lint.rule import Case, Violation, rule
+from pulsar_advisor.lint.rule import Case, Violation, info, warning
 from pulsar_advisor.model.configuration.class_names import pairing_key
 from pulsar_advisor.model.configuration.resolved_settings import is_release_default, setting_value
 from pulsar_advisor.model.configuration.settings import OF_THE_HOST, SETTING_KEYS
@@ -22,8 +22,7 @@ _OF_LOAD_MANAGERS: Final = OF_ITS_OWN_BALANCER | {
 """What the Modular and the Extensible manager read themselves, whatever their strategies are."""
 
 
-@rule(
-    severity="warning",
+@warning(
     source="PulsarService.startLoadManagementService; conf/standalone.conf sets it to false",
     remedy="set loadBalancerEnabled=true and restart the brokers",
 )
@@ -37,8 +36,7 @@ def load_balancer_is_enabled(case: Case) -> Violation | None:
     return Violation("loadBalancerEnabled is false", {"loadBalancerEnabled": "true"})
 
 
-@rule(
-    severity="info",
+@info(
     source="ModularLoadManagerImpl.doLoadShedding, UnloadScheduler, SimpleLoadManagerImpl.doLoadShedding",
     remedy="set loadBalancerSheddingEnabled=true, unless plans do the balancing",
 )
@@ -52,8 +50,7 @@ def shedding_is_enabled(case: Case) -> Violation | None:
     return Violation("loadBalancerSheddingEnabled is false", {"loadBalancerSheddingEnabled": "true"})
 
 
-@rule(
-    severity="warning",
+@warning(
     source="ServiceConfiguration: each broker reads its own file",
     remedy="finish the upgrade, or else give all brokers the same values: any of them may become the leader",
 )
@@ -74,8 +71,7 @@ def brokers_agree(case: Case) -> Violation | None:
     return Violation(some_of(differing)) if differing else None
 
 
-@rule(
-    severity="info",
+@info(
     source="the released ServiceConfiguration classes (2.11.0 to 5.0.1)",
     remedy="delete them, or upgrade",
 )
@@ -92,8 +88,7 @@ def dynamic_values_are_in_force(case: Case) -> Violation | None:
     return Violation(f"ignored: {some_of(ignored)}") if ignored else None
 
 
-@rule(
-    severity="info",
+@info(
     source="the strategies' SETTING_KEYS, from reading and running Pulsar's classes (2.11.0 to 5.0.1)",
     remedy="remove the keys, or choose the strategy that reads them",
 )
@@ -125,8 +120,7 @@ def settings_are_read(case: Case) -> Violation | None:
     return Violation(f"{some_of(changed)}: {who} {keys}")
 
 
-@rule(
-    severity="warning",
+@warning(
     source="BrokerVersionFilter, ModularLoadManagerImpl.selectBroker (2.11.0 to 5.0.1)",
     remedy="finish the upgrade, or set preferLaterVersions=false meanwhile",
     load_managers=("modular", "extensible"),

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.lint.rule import Case, Violation, rule
+from pulsar_advisor.lint.rule import Case, Violation, info, warning
 from pulsar_advisor.model.cluster.cluster_state import (
     BANDWIDTH_IN,
     BANDWIDTH_OUT,
@@ -23,8 +23,7 @@ _BANDWIDTH: Final = (BANDWIDTH_IN, BANDWIDTH_OUT)
 _CORRECT_SPELLING: Final = (4, 0, 0)
 
 
-@rule(
-    severity="warning",
+@warning(
     source="apache/pulsar#14820, apache/pulsar#14906; LinuxBrokerHostUsageImpl",
     remedy=f"set {NIC_SPEED} to the speed of one network card in Gbit/s",
 )
@@ -40,8 +39,7 @@ def network_speed_is_known(case: Case) -> Violation | None:
     return Violation(f"no network speed on {case.share_of_brokers(unknown)}")
 
 
-@rule(
-    severity="warning",
+@warning(
     source="apache/pulsar#14820, apache/pulsar#18598; LinuxBrokerHostUsageImpl",
     remedy=f"correct {NIC_SPEED}: it is the speed of one card in Gbit/s",
 )
@@ -58,8 +56,7 @@ def network_speed_is_plausible(case: Case) -> Violation | None:
     return Violation(f"{case.broker(broker)} uses {shares[broker]:.0f}% of its bandwidth, whose speed {how}")
 
 
-@rule(
-    severity="warning",
+@warning(
     source="LocalBrokerData.getMaxResourceUsageWithWeight (2.11.0 to 5.0.1)",
     remedy="give at least one of processor and bandwidth a weight",
     load_managers=("modular", "extensible"),
@@ -75,8 +72,7 @@ def some_resource_counts(case: Case) -> Violation | None:
     return Violation("every broker counts as idle: the weights of the resources in use are 0")
 
 
-@rule(
-    severity="warning",
+@warning(
     source="apache/pulsar#21168, PIP-358 (apache/pulsar#22889)",
     remedy="set loadBalancerDirectMemoryResourceWeight=0, the default from 3.3.6 on",
     load_managers=("modular", "extensible"),
@@ -90,8 +86,7 @@ def direct_memory_does_not_decide(case: Case) -> Violation | None:
     return _decided_by(case, DIRECT_MEMORY, "loadBalancerDirectMemoryResourceWeight")
 
 
-@rule(
-    severity="warning",
+@warning(
     source="apache/pulsar#21168; BrokerLoadData.updateWeightedMaxEMA (3.0.7 to 5.0.1), LocalBrokerData (2.11.0)",
     remedy="set loadBalancerMemoryResourceWeight=0, the default from 4.0 on",
     load_managers=("modular", "extensible"),
@@ -116,8 +111,7 @@ def _decided_by(case: Case, resource: int, key: str) -> Violation | None:
     return Violation(f"{RESOURCE_NAMES[resource]} decides the usage of {case.share_of_brokers(decided)}", {key: "0"})
 
 
-@rule(
-    severity="info",
+@info(
     source="LocalBrokerData (3.0.0): the heap is no longer read",
     remedy="remove loadBalancerMemoryResourceWeight",
     load_managers=("modular",),
@@ -133,8 +127,7 @@ def heap_weight_has_effect(case: Case) -> Violation | None:
     return Violation(f"{HEAP_WEIGHT}={weight:g} changes nothing under the Modular manager")
 
 
-@rule(
-    severity="info",
+@info(
     source="PIP-357 (4.0.0)",
     remedy="set the correctly spelt key, and the misspelt one to 1.0",
 )
@@ -162,8 +155,7 @@ def bandwidth_weights_are_spelt_correctly(case: Case) -> Violation | None:
     return Violation(f"in force: {', '.join(f'{key}={value:g}' for key, value in counting.items())}")
 
 
-@rule(
-    severity="warning",
+@warning(
     source="PulsarStats, ModularLoadManagerImpl, UnloadScheduler (2.11.0 to 5.0.1)",
     remedy="shorten statsUpdateFrequencyInSecs, or lengthen loadBalancerSheddingIntervalMinutes",
 )
@@ -179,8 +171,7 @@ def statistics_keep_up_with_cycles(case: Case) -> Violation | None:
     return Violation(f"statistics are updated every {statistics_s} s, and a cycle takes {interval} min")
 
 
-@rule(
-    severity="warning",
+@warning(
     source="LinuxBrokerHostUsageImpl, LoadReportUpdaterTask (2.11.0 to 5.0.1)",
     remedy="set loadBalancerHostUsageCheckIntervalMinutes to the shedding interval or less",
 )
@@ -196,8 +187,7 @@ def usage_keeps_up_with_cycles(case: Case) -> Violation | None:
     return Violation(f"brokers measure every {measured} min, and a cycle takes {interval} min")
 
 
-@rule(
-    severity="warning",
+@warning(
     source="ModularLoadManagerImpl.needBrokerDataUpdate, BrokerLoadDataReporter (2.11.0 to 5.0.1)",
     remedy="lower loadBalancerReportUpdateThresholdPercentage",
     shedder="ThresholdShedder",
@@ -220,8 +210,7 @@ def reports_show_what_the_shedder_compares(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="warning",
+@warning(
     source="LoadReportUpdaterTask, recentlyUnloadedBundles (2.11.0 to 5.0.1)",
     remedy="lower loadBalancerReportUpdateMaxIntervalMinutes, or lengthen the grace period",
 )
@@ -237,8 +226,7 @@ def reports_arrive_within_the_grace_period(case: Case) -> Violation | None:
     return Violation(f"an unchanged broker reports every {longest} min, and the grace period is {grace} min")
 
 
-@rule(
-    severity="warning",
+@warning(
     source="TransferShedder (3.0.7 to 5.0.1)",
     remedy="set loadBalancerBrokerLoadDataTTLInSeconds to at least twice the maximum interval of reports",
     load_managers=("extensible",),
@@ -259,8 +247,7 @@ def load_data_outlives_reports(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="info",
+@info(
     source="LocalBrokerData.getMaxResourceUsageWithWeight (2.11.0 to 5.0.1)",
     remedy="compare brokers by the limits in `pulsar-advisor brokers`; give brokers of one cluster one size if you can",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Final, Literal
 
 import numpy as np
@@ -152,7 +152,7 @@ class Rule:
     find: Find
 
 
-def rule(
+def _rule(
     *,
     severity: Severity,
     source: str,
@@ -186,3 +186,7 @@ def rule(
         )
 
     return made
+
+
+warning: Final = partial(_rule, severity="warning")
+info: Final = partial(_rule, severity="info")

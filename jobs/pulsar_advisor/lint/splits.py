@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.lint.rule import MIB, Case, Violation, rule
+from pulsar_advisor.lint.rule import MIB, Case, Violation, info, warning
 from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.splitting.cluster_bundles import automatic_boundaries, figures_of
@@ -55,8 +55,7 @@ def _busiest_of(case: Case, bundles: Booleans) -> str:
     return f"{case.state.bundle_name(_busiest(case, bundles))}{others}"
 
 
-@rule(
-    severity="info",
+@info(
     source="ModularLoadManagerImpl.checkNamespaceBundleSplit, SplitScheduler (2.11.0 to 5.0.1)",
     remedy="set loadBalancerAutoBundleSplitEnabled=true, or apply the splits of a plan",
 )
@@ -71,8 +70,7 @@ def large_bundles_are_split(case: Case) -> Violation | None:
     return Violation(f"{_busiest_of(case, large)} should be split", {"loadBalancerAutoBundleSplitEnabled": "true"})
 
 
-@rule(
-    severity="warning",
+@warning(
     source="apache/pulsar#9484; BundleSplitterTask, DefaultNamespaceBundleSplitStrategyImpl (2.11.0 to 5.0.1)",
     remedy="raise loadBalancerNamespaceMaximumBundles",
 )
@@ -92,8 +90,7 @@ def namespaces_have_room_for_splits(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="warning",
+@warning(
     source="apache/pulsar#11937, apache/pulsar#12527",
     remedy="give the topic more partitions, or raise the limits; of a scalable topic of Pulsar 5, split the segment: "
     "pulsar-admin scalable-topics split-segment",
@@ -116,8 +113,7 @@ def topics_fit_into_bundles(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="warning",
+@warning(
     source="apache/pulsar#22254; DefaultNamespaceBundleSplitStrategyImpl (3.0.7 to 5.0.1)",
     remedy="set another defaultNamespaceBundleSplitAlgorithm, or split these bundles by a plan",
     load_managers=("extensible",),
@@ -146,8 +142,7 @@ def flow_splits_in_two(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="info",
+@info(
     source="ModularLoadManagerImpl.checkNamespaceBundleSplit, SimpleLoadManagerImpl.doNamespaceBundleSplit",
     remedy="set loadBalancerAutoUnloadSplitBundlesEnabled=true",
     load_managers=("modular", "simple"),

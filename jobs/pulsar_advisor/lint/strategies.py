@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.lint.rule import Case, Violation, rule
+from pulsar_advisor.lint.rule import Case, Violation, info, warning
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.configuration.class_names import PACKAGE, pairing_key, simple_name
 from pulsar_advisor.model.configuration.resolved_settings import why_not_modular
@@ -20,8 +20,7 @@ _BY_USAGE: Final = frozenset({"ThresholdShedder", "OverloadShedder", "AvgShedder
 _BY_MESSAGES: Final = frozenset({"UniformLoadShedder", "LeastLongTermMessageRate"})
 
 
-@rule(
-    severity="warning",
+@warning(
     source="PIP-364; apache/pulsar#26609",
     remedy="choose a pair that judges brokers by the same figures, and compare both on this cluster first: `simulate`",
     load_managers=("modular",),
@@ -57,8 +56,7 @@ def _avg_shedder_places(case: Case) -> dict[str, str]:
     return dict.fromkeys((_PLACEMENT, pairing_key(case.settings.behaviour)), f"{PACKAGE}impl.AvgShedder")
 
 
-@rule(
-    severity="warning",
+@warning(
     source="ModularLoadManagerImpl.initialize, LoadManager.create (3.0.7 to 5.0.1); apache/pulsar#23156",
     remedy="choose strategies that fit, or name the shedder's class in that key too, and restart the brokers",
     load_managers=("modular", "simple"),
@@ -74,8 +72,7 @@ def modular_manager_starts(case: Case) -> Violation | None:
     return None if why is None else Violation(why)
 
 
-@rule(
-    severity="warning",
+@warning(
     source="AvgShedder (4.0.8 to 5.0.1); Pulsar's documentation of AvgShedder",
     remedy="set both keys to AvgShedder and restart the brokers",
     shedder="AvgShedder",
@@ -91,8 +88,7 @@ def avg_shedder_places_too(case: Case) -> Violation | None:
     return Violation(f"AvgShedder's destinations are lost: {case.own.placement} places", _avg_shedder_places(case))
 
 
-@rule(
-    severity="warning",
+@warning(
     source="UniformLoadShedder (2.11.0 to 5.0.1), AvgShedder (3.0.7 to 5.0.1); apache/pulsar#13915",
     remedy="set maxUnloadPercentage to 0.5 or less",
     load_managers=("modular",),
@@ -109,8 +105,7 @@ def brokers_do_not_change_places(case: Case) -> Violation | None:
     return Violation(f"maxUnloadPercentage is {moved:g}", {"maxUnloadPercentage": "0.5"})
 
 
-@rule(
-    severity="warning",
+@warning(
     source="RoundRobinBrokerSelector (3.0.7 to 5.0.1)",
     remedy="choose a placement strategy that looks at the load",
     load_managers=("modular",),
@@ -125,8 +120,7 @@ def placement_looks_at_load(case: Case) -> Violation | None:
     return Violation(f"RoundRobinBrokerSelector places what {case.own.shedder} sheds", _placement_that_agrees(case))
 
 
-@rule(
-    severity="info",
+@info(
     source="ModularLoadManagerImpl.selectBroker; LoadManagerShared.removeMostServicingBrokersForNamespace",
     remedy="set loadBalancerDistributeBundlesEvenlyEnabled=false if load matters more than even numbers of bundles",
     load_managers=("modular",),
@@ -160,8 +154,7 @@ def placement_has_a_choice(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="info",
+@info(
     source="ModularLoadManagerImpl.initialize, UnloadScheduler (2.11.0 to 5.0.1): read once, though marked dynamic; "
     "BrokerService.configValueChanged, getRuntimeConfiguration",
     remedy="set it in the brokers' files, restart them, and delete the dynamic value",
@@ -178,8 +171,7 @@ def shedder_is_in_force(case: Case) -> Violation | None:
     return Violation(f"{shedder} is set dynamically: a leader that started before that still uses its old shedder")
 
 
-@rule(
-    severity="info",
+@info(
     source="UnloadScheduler.createNamespaceUnloadStrategy, ExtensibleLoadManagerImpl, SimpleLoadManagerImpl; "
     "ModularLoadManagerImpl.createLoadBalanceStrategies (5.0.1)",
     remedy="remove the keys, or set what fits together",
@@ -209,8 +201,7 @@ def load_manager_reads_strategies(case: Case) -> Violation | None:
     return Violation(f"the {case.state.load_manager.capitalize()} manager ignores {' and '.join(ignored)}")
 
 
-@rule(
-    severity="info",
+@info(
     source="ModularLoadManagerImpl.createLoadSheddingStrategy, UnloadScheduler.createNamespaceUnloadStrategy",
     remedy="none: checks and advice use Pulsar's own strategies instead",
 )

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pulsar_advisor.lint.rule import MIB, Case, Violation, rule
+from pulsar_advisor.lint.rule import MIB, Case, Violation, info, warning
 from pulsar_advisor.model.cluster.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, CPU
 from pulsar_advisor.model.configuration.class_names import PACKAGE
 from pulsar_advisor.model.load.resource_usage import deciding_resources, overload_usage
@@ -16,8 +16,7 @@ from pulsar_advisor.shedding.threshold_shedder import LOWER_BOUNDARY_FACTOR, MAR
 from pulsar_advisor.shedding.uniform_load_shedder import ALMOST_ZERO, NO_MINIMUM, SEPARATE_DIMENSIONS
 
 
-@rule(
-    severity="warning",
+@warning(
     source="PIP-220; ThresholdShedder.tryLowerBoundaryShedding (2.11.0)",
     remedy="set lowerBoundarySheddingEnabled=true and restart the brokers, or move bundles there: `fill`",
     shedder="ThresholdShedder",
@@ -50,8 +49,7 @@ def _least_for_idle(case: Case, threshold: float) -> dict[str, str]:
     return {"loadBalancerBundleUnloadMinThroughputThreshold": f"{at_most(wanted):.15g}"}
 
 
-@rule(
-    severity="warning",
+@warning(
     source="ThresholdShedder.findBundlesForUnloading (2.11.0 to 5.0.1)",
     remedy="lower the percentage, or add brokers",
     shedder="ThresholdShedder",
@@ -74,8 +72,7 @@ def threshold_can_be_exceeded(case: Case) -> Violation | None:
     return Violation(f"the mean is {mean:.1%}: only a broker above {mean + percentage / 100:.1%} sheds", change)
 
 
-@rule(
-    severity="warning",
+@warning(
     source="apache/pulsar#21299, apache/pulsar#17860; ThresholdShedder (2.11.0 to 5.0.1)",
     remedy="lower loadBalancerBundleUnloadMinThroughputThreshold (MiB/s)",
     shedder="ThresholdShedder",
@@ -108,8 +105,7 @@ def small_throughput_is_shed(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="warning",
+@warning(
     source="ThresholdShedder, historicalUsage (2.11.0 to 5.0.1)",
     remedy="lower loadBalancerHistoryResourcePercentage",
     shedder="ThresholdShedder",
@@ -133,8 +129,7 @@ def history_follows_the_load(case: Case) -> Violation | None:
     return Violation(f"half of a change shows after {minutes:.0f} min, and the grace period is {grace} min", change)
 
 
-@rule(
-    severity="info",
+@info(
     source="OverloadShedder (2.11.0 to 5.0.1); Pulsar's documentation, 'Shed load automatically'",
     remedy="choose a shedder that compares brokers with each other, or lower the threshold",
     shedder="OverloadShedder",
@@ -159,8 +154,7 @@ def imbalance_below_overload_is_seen(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="warning",
+@warning(
     source="OverloadShedder, LeastLongTermMessageRate, SimpleLoadManagerImpl.doLoadShedding (2.11.0 to 5.0.1)",
     remedy="add brokers: moving bundles can't help",
     brokers=2,
@@ -174,8 +168,7 @@ def some_broker_has_room(case: Case) -> Violation | None:
     return None if reason is None else Violation(reason)
 
 
-@rule(
-    severity="warning",
+@warning(
     source="UniformLoadShedder (2.11.0 to 5.0.1); apache/pulsar#21905",
     remedy="lower minUnloadMessage or minUnloadMessageThroughput, or raise maxUnloadPercentage to 0.5 at most",
     shedder="UniformLoadShedder",
@@ -214,8 +207,7 @@ def _apart(figures: np.ndarray) -> tuple[float, float]:
     return float(figures.max()), 1.0 if abs(least) <= ALMOST_ZERO else least
 
 
-@rule(
-    severity="warning",
+@warning(
     source="AvgShedder (3.0.7 to 5.0.1)",
     remedy="lower minUnloadMessage and minUnloadMessageThroughput, or raise maxUnloadPercentage to 0.5 at most",
     shedder="AvgShedder",
@@ -246,8 +238,7 @@ def avg_minimum_is_reached(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="info",
+@info(
     source="Pulsar's documentation of AvgShedder: 0.5 recommended",
     remedy="set maxUnloadPercentage=0.5",
     shedder="AvgShedder",
@@ -263,8 +254,7 @@ def avg_shedder_moves_half(case: Case) -> Violation | None:
     return Violation(f"maxUnloadPercentage is {moved:g}", {"maxUnloadPercentage": "0.5"})
 
 
-@rule(
-    severity="warning",
+@warning(
     source="AvgShedder (3.0.7 to 5.0.1)",
     remedy="the high threshold needs more points and fewer cycles than the low one",
     shedder="AvgShedder",
@@ -287,8 +277,7 @@ def avg_thresholds_are_ordered(case: Case) -> Violation | None:
     return Violation(f"a difference of {high} points must last {early} cycles, one of only {low} points {late}")
 
 
-@rule(
-    severity="warning",
+@warning(
     source="TransferShedder (3.0.7 to 5.0.1)",
     remedy="lower loadBalancerBrokerLoadTargetStd",
     load_managers=("extensible",),
@@ -310,8 +299,7 @@ def target_deviation_can_be_exceeded(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="warning",
+@warning(
     source="TransferShedder, TopKBundles (3.0.7 to 5.0.1)",
     remedy="raise loadBalancerMaxNumberOfBundlesInBundleLoadReport",
     load_managers=("extensible",),
@@ -341,8 +329,7 @@ def top_bundles_are_enough(case: Case) -> Violation | None:
     )
 
 
-@rule(
-    severity="warning",
+@warning(
     source="UniformLoadShedder, AvgShedder, TransferShedder (2.11.0 to 5.0.1)",
     remedy="set the key to more than 0",
 )
@@ -371,8 +358,7 @@ def shedder_may_move_something(case: Case) -> Violation | None:
     return Violation(f"{case.own.shedder} moves nothing with {' and '.join(unset)}") if unset else None
 
 
-@rule(
-    severity="warning",
+@warning(
     source="ModularLoadManagerImpl.doLoadShedding, UnloadScheduler (2.11.0 to 5.0.1)",
     remedy="set a grace period of several shedding intervals",
 )
