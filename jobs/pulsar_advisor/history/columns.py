@@ -151,10 +151,7 @@ EVENTS: Final = pa.schema(
 
 INDEX: Final = pa.schema(
     [
-        _column("snapshot", pa.string(), "its id"),
-        _column("at_ms", pa.int64(), "epoch ms; when its capture began"),
-        _column("fit", pa.bool_(), "whether validation let it be used"),
-        _column("failed_checks", pa.int32(), "failed checks of its validation"),
+        *(MOMENTS.field(name) for name in ("snapshot", "at_ms", "fit", "failed_checks")),
         _column("brokers", pa.int32(), "available brokers"),
         _column("bundles", pa.int32(), "bundles"),
         _column("busiest", pa.float32(), "0..1; highest usage of the available, complete brokers; NaN without one"),

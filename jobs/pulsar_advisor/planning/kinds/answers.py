@@ -130,12 +130,10 @@ def proposal(
         shedder=goal.kind,
         placement="",
         moves=tuple(moves),
-        splits=(),
         answers=(
             Answers(goal.kind, "shedder", _broker_outcomes(room)),
             Answers(goal.kind, "shedder", _bundle_outcomes(answers)),
         ),
-        acts_in_cycle=None,
         why_nothing=None if moving else why_nothing,
         figures={
             **figures,

@@ -148,7 +148,6 @@ def _combine(
         shedder=request.shedder,
         placement=placement,
         moves=moves,
-        splits=(),
         answers=tuple(answers),
         acts_in_cycle=steady.acts_in_cycle,
         figures=chosen.figures,
@@ -171,7 +170,7 @@ def _caveats(shedder: str, state: ClusterState, chosen: SheddingDecision, publis
 
 def _without_unloads(shedder: str, placement: str, why: str) -> Proposal:
     """What remains of a combination that can't be judged."""
-    return Proposal(shedder, placement, moves=(), splits=(), answers=(), acts_in_cycle=None, why_nothing=why)
+    return Proposal(shedder, placement, why_nothing=why)
 
 
 def propose_splits(request: Request, situation: Situation) -> Proposal | None:
@@ -189,7 +188,6 @@ def propose_splits(request: Request, situation: Situation) -> Proposal | None:
     return Proposal(
         shedder=decider,
         placement=situation.configured.placement if places_children else "",
-        moves=(),
         splits=steady.decision.splits,
         answers=(Answers(decider, "splitting", steady.decision.bundles),),
         acts_in_cycle=steady.acts_in_cycle,

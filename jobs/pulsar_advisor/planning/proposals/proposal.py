@@ -55,11 +55,11 @@ class Proposal:
 
     shedder: str
     placement: str
-    moves: tuple[Move, ...]
-    splits: tuple[Split, ...]
-    answers: tuple[Answers, ...]
-    acts_in_cycle: int | None
-    why_nothing: str | None
+    moves: tuple[Move, ...] = ()
+    splits: tuple[Split, ...] = ()
+    answers: tuple[Answers, ...] = ()
+    acts_in_cycle: int | None = None
+    why_nothing: str | None = None
     figures: Mapping[str, Figure] = field(default_factory=dict)
     """Intermediate results of the shedder, by name."""
     caveats: tuple[str, ...] = ()
