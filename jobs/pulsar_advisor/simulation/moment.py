@@ -112,8 +112,7 @@ class Moment:
     def in_grace(self, intervals: Intervals) -> Booleans:
         """Per bundle, whether its grace period is running."""
         since_ms = self.reports.now_ms - intervals.grace
-        in_grace: Booleans = (self.unloaded_at_ms > 0) & (self.unloaded_at_ms >= since_ms)
-        return in_grace
+        return (self.unloaded_at_ms > 0) & (self.unloaded_at_ms >= since_ms)
 
     def circumstances(self, settings: LoadBalancerSettings, intervals: Intervals) -> bytes:
         """What the leader's next decisions depend on besides its memory: owners, grace periods, the usage it sees."""

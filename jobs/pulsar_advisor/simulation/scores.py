@@ -189,8 +189,7 @@ def _cycle_score(cycle: Cycle, available: Booleans) -> CycleScore:
 
 def _finite(figures: Floats) -> Floats:
     """The figures that can be added; rounding may leave an idle broker slightly below zero."""
-    usable: Floats = np.maximum(figures[np.isfinite(figures)], 0.0)
-    return usable
+    return np.maximum(figures[np.isfinite(figures)], 0.0)
 
 
 def simulation_score(simulation: Simulation, cycles: tuple[CycleScore, ...]) -> Ending:

@@ -51,5 +51,4 @@ def load_shares(traffic: Floats) -> Floats:
     figures = np.column_stack((rate_per_s(traffic), throughput_bytes_per_s(traffic)))
     totals = figures.sum(axis=0)
     counted = totals > 0
-    weights: Floats = (figures[:, counted] / totals[counted]).mean(axis=1) if counted.any() else np.zeros(len(traffic))
-    return weights
+    return (figures[:, counted] / totals[counted]).mean(axis=1) if counted.any() else np.zeros(len(traffic))

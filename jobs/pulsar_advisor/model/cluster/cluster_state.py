@@ -42,15 +42,13 @@ RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT = range(len(FIGURES))
 @np.errstate(over="ignore", invalid="ignore")
 def rate_per_s(traffic: Floats) -> Floats:
     """Messages in and out together, of one traffic row or of each row; a broken report makes it infinite or NaN."""
-    total: Floats = traffic[..., RATE_IN] + traffic[..., RATE_OUT]
-    return total
+    return traffic[..., RATE_IN] + traffic[..., RATE_OUT]
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def throughput_bytes_per_s(traffic: Floats) -> Floats:
     """Bytes in and out together, likewise."""
-    total: Floats = traffic[..., THROUGHPUT_IN] + traffic[..., THROUGHPUT_OUT]
-    return total
+    return traffic[..., THROUGHPUT_IN] + traffic[..., THROUGHPUT_OUT]
 
 
 HIGHEST_FIGURE: Final = 1e15
@@ -113,8 +111,7 @@ class Brokers:
     @property
     def reporting(self) -> Booleans:
         """Those that are active and have reported."""
-        reporting: Booleans = self.available & (self.report_updated_at_ms > 0)
-        return reporting
+        return self.available & (self.report_updated_at_ms > 0)
 
     @property
     def fit(self) -> Booleans:
@@ -330,8 +327,7 @@ class ClusterState:
         """Per bundle, whether some of its topics are known by name, or the list of its namespace is incomplete."""
         of: Integers = self.topics.bundle[self.topics.bundle != NO_ROW]
         listed = np.array([self.lists_topics(row) for row in range(len(self.namespaces))], dtype=np.bool_)
-        may: Booleans = (np.bincount(of, minlength=len(self.bundles)) > 0) | ~listed[self.bundles.namespace]
-        return may
+        return (np.bincount(of, minlength=len(self.bundles)) > 0) | ~listed[self.bundles.namespace]
 
     def lists_topics(self, namespace: int) -> bool:
         """Whether all topic names of a namespace (row) are known."""

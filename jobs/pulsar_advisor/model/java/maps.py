@@ -126,8 +126,7 @@ def copied_map_buckets(sizes: Sizes, java: int) -> Sizes:
     Before Java 19 a copy can have more than one `put` after another would make: 32 for 12 entries.
     """
     wanted = np.ceil(sizes / LOAD_FACTOR) if java >= _EXACT_SINCE else np.trunc(sizes / LOAD_FACTOR + 1)
-    powers: Sizes = np.exp2(np.ceil(np.log2(np.maximum(wanted, 1)))).astype(np.int64)
-    return powers
+    return np.exp2(np.ceil(np.log2(np.maximum(wanted, 1)))).astype(np.int64)
 
 
 def copied_set_buckets(sizes: Sizes, java: int) -> Sizes:
@@ -140,8 +139,7 @@ def hash_map_orders(hashes: Hashes, maps: Sizes, buckets: Sizes) -> Permutation:
 
     `maps` is each key's map, by number, and `buckets` is per map. Keys of one map are put in the order given.
     """
-    order: Permutation = np.lexsort((_spread(hashes) & (buckets[maps] - 1).astype(np.uint32), maps))
-    return order
+    return np.lexsort((_spread(hashes) & (buckets[maps] - 1).astype(np.uint32), maps))
 
 
 def _spread(hashes: Hashes) -> Hashes:

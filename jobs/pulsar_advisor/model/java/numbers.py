@@ -24,8 +24,7 @@ def to_int(value: float) -> int:
 
 def to_long(values: Floats) -> Floats:
     """`(long) value` of each: truncated toward zero, saturating at 64 bits (as near as a float gets), 0 for NaN."""
-    whole: Floats = np.clip(np.trunc(np.where(np.isnan(values), 0.0, values)), -(2.0**63), 2.0**63)
-    return whole
+    return np.clip(np.trunc(np.where(np.isnan(values), 0.0, values)), -(2.0**63), 2.0**63)
 
 
 def wrap_int(value: int) -> int:

@@ -135,8 +135,7 @@ def _least_cost(rates: Floats, usages: Floats) -> float:
 
 def _columns(samples: Sequence[Sample]) -> Floats:
     """(3, k): rates, throughputs and usages."""
-    columns: Floats = np.array(samples, dtype=np.float64).reshape(-1, len(Sample._fields)).T
-    return columns
+    return np.array(samples, dtype=np.float64).reshape(-1, len(Sample._fields)).T
 
 
 def _with_one_limit(limit: Floats, rows: Sequence[int]) -> list[list[int]]:

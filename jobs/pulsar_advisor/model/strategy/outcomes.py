@@ -117,8 +117,7 @@ class Outcomes:
     def near_tie(self) -> Booleans:
         """Rows whose inequality was a near tie: a recomputation elsewhere may decide differently."""
         counted = np.array([outcome.counted for outcome in self.vocabulary], dtype=np.bool_)[self.code]
-        close: Booleans = (self.margin() <= NEAR_TIE) & ~counted
-        return close
+        return (self.margin() <= NEAR_TIE) & ~counted
 
     def margin(self) -> Floats:
         """Per row, how far apart the two sides of its inequality are, relative to the greater: 0 is a tie.
