@@ -40,30 +40,25 @@ def doubts_before(state: ClusterState, move: Move, change: float) -> tuple[Doubt
     return tuple(Doubt(confidence="medium", sentence=sentence) for sentence in sentences)
 
 
-def above_capacity(broker: str, likely: float, highest: float) -> tuple[Doubt, ...]:
+def above_capacity(broker: str, likely: float, highest: float) -> Iterator[Doubt]:
     """A doubt if the broker would need more than it has: that can't be, so the figures or the plan are wrong."""
-    if not highest > 1.0:
-        return ()
-    sentence = f"{broker} would need {likely:.0%} of a resource, {highest:.0%} at most."
-    return (Doubt(confidence="low" if likely > 1.0 else "medium", sentence=sentence),)
+    if highest > 1.0:
+        sentence = f"{broker} would need {likely:.0%} of a resource, {highest:.0%} at most."
+        yield Doubt(confidence="low" if likely > 1.0 else "medium", sentence=sentence)
 
 
-def may_not_fall(broker: str, above_likely_ratio: float, noise_ratio: float) -> tuple[Doubt, ...]:
+def may_not_fall(broker: str, above_likely_ratio: float, noise_ratio: float) -> Iterator[Doubt]:
     """A doubt if the source may end above its likely usage by more than the noise floor."""
-    if not above_likely_ratio > noise_ratio + _ROUNDING:
-        return ()
-    sentence = (
-        f"How far {broker} falls depends on how much of its CPU follows messages, which the snapshots don't show."
-    )
-    return (Doubt(confidence="medium", sentence=sentence),)
+    if above_likely_ratio > noise_ratio + _ROUNDING:
+        follows = "depends on how much of its CPU follows messages, which the snapshots don't show"
+        yield Doubt(confidence="medium", sentence=f"How far {broker} falls {follows}.")
 
 
-def places_it_later(broker: str, why_no_destination: str | None) -> tuple[Doubt, ...]:
+def places_it_later(broker: str, why_no_destination: str | None) -> Iterator[Doubt]:
     """A doubt if the cluster doesn't keep the destination of an unload (a sentence): it is predicted, not named."""
-    if why_no_destination is None:
-        return ()
-    sentence = f"{why_no_destination} It would choose {broker} now, and chooses when a client looks a topic up."
-    return (Doubt(confidence="medium", sentence=sentence),)
+    if why_no_destination is not None:
+        sentence = f"{why_no_destination} It would choose {broker} now, and chooses when a client looks a topic up."
+        yield Doubt(confidence="medium", sentence=sentence)
 
 
 def _unpublished(state: ClusterState, move: Move, change: float) -> Iterator[str]:

@@ -32,7 +32,7 @@ def managed(state: ClusterState, load_manager: LoadManagerKind, published: Publi
     [(0.9, 1.0, None), (0.9, 1.01, "medium"), (1.0, 1.2, "medium"), (1.01, 1.2, "low"), (0.9, np.nan, None)],
 )
 def test_a_broker_that_would_need_more_than_it_has(likely: float, highest: float, confidence: str | None) -> None:
-    found = above_capacity("b:8080", likely, highest)
+    found = [*above_capacity("b:8080", likely, highest)]
     assert [doubt.confidence for doubt in found] == ([confidence] if confidence else [])
     assert all(f"{likely:.0%} of a resource, {highest:.0%} at most" in doubt.sentence for doubt in found)
 
