@@ -1,4 +1,4 @@
-"""Run shedding cycles: until a shedder acts on a steady snapshot, through a history, and with its wrapper in Pulsar.
+"""Run shedding cycles: until a shedder acts on a steady snapshot, and with its wrapper in Pulsar.
 
 Source: `ModularLoadManagerImpl.doLoadShedding` and `UnloadScheduler.execute` (2.11.0 to 5.0.1).
 """
@@ -43,13 +43,6 @@ def steady_state(shedder: Shedder, view: Any, settings: LoadBalancerSettings, me
     # again from zero: the reason is that answer, not the counting.
     furthest = max(reversed(decisions), key=lambda decision: decision.brokers.code.max(initial=0))
     return SteadyState(furthest, None, memory)
-
-
-def advance(shedder: Shedder, view: Any, settings: LoadBalancerSettings, memory: Any, cycles: int) -> Any:
-    """The memory after `cycles` over an earlier snapshot: as many as separate it from the next one."""
-    for _ in range(cycles):
-        _, memory = shedder.decide(view, settings, memory)
-    return memory
 
 
 class LoadManagerOutcome(Outcome):

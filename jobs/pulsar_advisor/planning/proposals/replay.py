@@ -15,7 +15,6 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.recent_unloads import shedding_interval_ms
 from pulsar_advisor.model.strategy.memory import ShedderMemory
-from pulsar_advisor.shedding.cycle import advance
 from pulsar_advisor.shedding.registry import Shedder
 
 RESTART_AFTER_INTERVALS: Final = 3
@@ -44,7 +43,7 @@ def replay(
         if not cycles:
             continue
         view = shedder.observe(past, settings, past.captured_at_ms)
-        memory = advance(
-            shedder, view, settings, memory.forget_departed(past.brokers.ids), min(cycles, MOST_CYCLES_OF_A_GAP)
-        )
+        memory = memory.forget_departed(past.brokers.ids)
+        for _ in range(min(cycles, MOST_CYCLES_OF_A_GAP)):
+            _, memory = shedder.decide(view, settings, memory)
     return memory.forget_departed(state.brokers.ids)
