@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.model.load.recent_unloads import shedding_interval_ms
+from pulsar_advisor.model.load.recent_unloads import MINUTE_MS, shedding_interval_ms
 
 SETTING_KEYS: Final = (
     "loadBalancerSheddingIntervalMinutes",
@@ -31,7 +31,6 @@ MOST_COMPARISONS: Final = 100_000
 NEVER_MS: Final = 1 << 62
 """Later than any moment."""
 
-_MINUTE_MS: Final = 60_000
 _SHORTEST_MS: Final = 1_000
 """Pulsar refuses an interval of zero, or would do nothing else."""
 
@@ -62,7 +61,7 @@ class Intervals:
         """The intervals in force. Raises `DataNotFit` if one cycle would take too long to simulate."""
         intervals = cls(
             shedding=shedding_interval_ms(settings),
-            grace=settings.load_balancer_shedding_grace_period_minutes * _MINUTE_MS,
+            grace=settings.load_balancer_shedding_grace_period_minutes * MINUTE_MS,
             report_check=max(settings.load_balancer_report_update_min_interval_millis, _SHORTEST_MS),
             report_at_latest=_minutes(settings.load_balancer_report_update_max_interval_minutes),
             host_usage=_minutes(settings.load_balancer_host_usage_check_interval_minutes),
@@ -80,4 +79,4 @@ class Intervals:
 
 
 def _minutes(number: int) -> int:
-    return max(number, 1) * _MINUTE_MS
+    return max(number, 1) * MINUTE_MS

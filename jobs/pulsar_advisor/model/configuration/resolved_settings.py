@@ -7,7 +7,7 @@ metadata store, and those by a user's what-if.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -141,13 +141,9 @@ def resolve_settings(
     if values.scalable_topic_auto_scale_enabled and (why := why_controllers_idle(values)):
         unless = "unless policies of their namespaces or topics override it"
         notes.append(f"Controllers of scalable topics neither split nor merge segments, {unless}: {why}.")
-    caveats = (*_assumed(assumed), *newer_than_known(str(pulsar_version)))
+    other = f"This assumes other settings than the cluster's: {', '.join(assumed)}."
+    caveats = (*([other] if assumed else []), *newer_than_known(str(pulsar_version)))
     return ResolvedSettings(values, origins, release, caveats, tuple(notes))
-
-
-def _assumed(values: Sequence[str]) -> list[str]:
-    """A sentence if a what-if replaces values of the cluster."""
-    return [f"This assumes other settings than the cluster's: {', '.join(values)}."] if values else []
 
 
 def _spelt(value: Scalar) -> str:

@@ -37,10 +37,9 @@ from pulsar_advisor.model.cluster.cluster_state import (
 )
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.averages import with_samples
-from pulsar_advisor.model.load.recent_unloads import shedding_interval_ms
+from pulsar_advisor.model.load.recent_unloads import MINUTE_MS, shedding_interval_ms
 from pulsar_advisor.model.load.resource_usage import overload_usage, weighted_maximum_with_heap
 
-_MINUTE_MS = 60_000
 _REPORTED: Final = ("usage", "limit", "traffic", "topics", "bundles", "producers", "consumers", "report_updated_at_ms")
 """What a Modular broker's report says of the broker."""
 
@@ -61,7 +60,7 @@ def at_next_cycle(published: PublishedLoad, state: ClusterState, settings: LoadB
     if published.publishes_every_ms is None:
         return published
     brokers = state.brokers
-    longest_ms = settings.load_balancer_report_update_max_interval_minutes * _MINUTE_MS
+    longest_ms = settings.load_balancer_report_update_max_interval_minutes * MINUTE_MS
     every_ms = np.where(published.publishes_every_ms > 0, published.publishes_every_ms, longest_ms)
     every_ms = np.maximum(np.minimum(every_ms, longest_ms), 1)
     ahead_ms = next_cycle_at_ms(state, settings) - brokers.report_updated_at_ms
@@ -104,7 +103,7 @@ def with_due_reports(published: ClusterState, fresh: ClusterState, settings: Loa
     shows_cycles = published.bundles.last_unloaded_at_ms.any()
     at_ms = next_cycle_at_ms(published, settings) if shows_cycles else _now_ms(published)
     check_ms = max(settings.load_balancer_report_update_min_interval_millis, 1)
-    longest_ms = settings.load_balancer_report_update_max_interval_minutes * _MINUTE_MS
+    longest_ms = settings.load_balancer_report_update_max_interval_minutes * MINUTE_MS
     due_at_ms = brokers.report_updated_at_ms + unprompted_report_ms(longest_ms, check_ms)
     is_due = due_at_ms <= at_ms
     changed = _differ(published, fresh, rows, settings)
@@ -114,7 +113,7 @@ def with_due_reports(published: ClusterState, fresh: ClusterState, settings: Loa
     due = np.flatnonzero(is_due & (rows != NO_ROW))
     due = due[np.argsort(due_at_ms[due], kind="stable")]
     stored_at_ms = published.averages_stored_at_ms
-    stored_at_ms += settings.load_balancer_resource_quota_update_interval_minutes * _MINUTE_MS
+    stored_at_ms += settings.load_balancer_resource_quota_update_interval_minutes * MINUTE_MS
     stores = published.captured_at_ms < stored_at_ms <= at_ms
     if not (stores or len(due)):
         return published

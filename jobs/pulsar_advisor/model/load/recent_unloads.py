@@ -19,7 +19,7 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 
-_MINUTE_MS = 60_000
+MINUTE_MS = 60_000
 _ACQUISITION_MS = 2_000
 """How long another broker takes at most to acquire a bundle, which dates its unload: recordings show 0.1 to 1.7 s."""
 
@@ -39,7 +39,7 @@ def as_the_leader_remembers(state: ClusterState, settings: LoadBalancerSettings)
 
 def shedding_interval_ms(settings: LoadBalancerSettings) -> int:
     """Milliseconds between two cycles of the leader; none is shorter than a minute."""
-    return max(settings.load_balancer_shedding_interval_minutes, 1) * _MINUTE_MS
+    return max(settings.load_balancer_shedding_interval_minutes, 1) * MINUTE_MS
 
 
 def recently_unloaded(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> Booleans:
@@ -50,7 +50,7 @@ def recently_unloaded(state: ClusterState, settings: LoadBalancerSettings, now_m
     before = (last_ms - unloaded_at_ms + _ACQUISITION_MS) // interval_ms
     after = max(-(-(now_ms - last_ms) // interval_ms), 1)
     at_next_cycle_ms = (before + after) * interval_ms
-    grace_ms = settings.load_balancer_shedding_grace_period_minutes * _MINUTE_MS
+    grace_ms = settings.load_balancer_shedding_grace_period_minutes * MINUTE_MS
     ended = at_next_cycle_ms > grace_ms if state.load_manager == "extensible" else at_next_cycle_ms >= grace_ms
     recent: Booleans = (unloaded_at_ms > 0) & ~np.asarray(ended)
     return recent
