@@ -14,17 +14,7 @@ import pyarrow.compute as pc
 
 from pulsar_advisor.admin.prometheus import Window
 from pulsar_advisor.documents.history_day import Gap
-from pulsar_advisor.history.columns import (
-    BROKERS,
-    HOSTS,
-    LOAD,
-    MOMENTS,
-    NAMES,
-    NO_BROKER,
-    POLICIES,
-    SETTINGS,
-    TRAFFIC,
-)
+from pulsar_advisor.history.columns import BROKERS, HOSTS, LOAD, MOMENTS, NAMES, NO_BROKER, POLICIES, SETTINGS, TRAFFIC
 from pulsar_advisor.history.day import event_table, numbered
 from pulsar_advisor.history.events import Event, LastSeen, events_between
 from pulsar_advisor.history.exported import HOST_METRICS
@@ -200,11 +190,7 @@ def _totals(load: pa.Table, t: npt.NDArray[Any], owner: npt.NDArray[Any], moment
 
 
 def _host_rows(
-    hosts: ScrapedHosts,
-    ids: Sequence[str],
-    totals: Floats,
-    traffic_known: bool,
-    settings: LoadBalancerSettings,
+    hosts: ScrapedHosts, ids: Sequence[str], totals: Floats, traffic_known: bool, settings: LoadBalancerSettings
 ) -> pa.Table:
     rows = []
     position = np.cumsum(hosts.scraped) - 1

@@ -72,8 +72,7 @@ def bundles_with_policies_are_balanced(case: Case) -> Violation | None:
     if not share:
         return None
     return Violation(
-        f"{share:.0%} of the throughput is never balanced",
-        {"loadBalancerSheddingBundlesWithPoliciesEnabled": "true"},
+        f"{share:.0%} of the throughput is never balanced", {"loadBalancerSheddingBundlesWithPoliciesEnabled": "true"}
     )
 
 
@@ -113,6 +112,5 @@ def brokers_may_take_more_topics(case: Case) -> Violation | None:
         return None
     most = f"more than {limit:,} topics" if is_modular else f"{limit:,} topics or more"
     return Violation(
-        f"{most} on {case.share_of_brokers(full)}",
-        {"loadBalancerBrokerMaxTopics": str(2 * max(int(topics.max()), 1))},
+        f"{most} on {case.share_of_brokers(full)}", {"loadBalancerBrokerMaxTopics": str(2 * max(int(topics.max()), 1))}
     )

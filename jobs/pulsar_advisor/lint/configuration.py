@@ -71,10 +71,7 @@ def brokers_agree(case: Case) -> Violation | None:
     return Violation(some_of(differing)) if differing else None
 
 
-@info(
-    source="the released ServiceConfiguration classes (2.11.0 to 5.0.1)",
-    remedy="delete them, or upgrade",
-)
+@info(source="the released ServiceConfiguration classes (2.11.0 to 5.0.1)", remedy="delete them, or upgrade")
 def dynamic_values_are_in_force(case: Case) -> Violation | None:
     """Every dynamic value of a load balancing key is in force.
 

@@ -127,10 +127,7 @@ def heap_weight_has_effect(case: Case) -> Violation | None:
     return Violation(f"{HEAP_WEIGHT}={weight:g} changes nothing under the Modular manager")
 
 
-@info(
-    source="PIP-357 (4.0.0)",
-    remedy="set the correctly spelt key, and the misspelt one to 1.0",
-)
+@info(source="PIP-357 (4.0.0)", remedy="set the correctly spelt key, and the misspelt one to 1.0")
 def bandwidth_weights_are_spelt_correctly(case: Case) -> Violation | None:
     """Bandwidth weights are set by the correctly spelt key.
 

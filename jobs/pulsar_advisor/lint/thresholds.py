@@ -330,8 +330,7 @@ def top_bundles_are_enough(case: Case) -> Violation | None:
 
 
 @warning(
-    source="UniformLoadShedder, AvgShedder, TransferShedder (2.11.0 to 5.0.1)",
-    remedy="set the key to more than 0",
+    source="UniformLoadShedder, AvgShedder, TransferShedder (2.11.0 to 5.0.1)", remedy="set the key to more than 0"
 )
 def shedder_may_move_something(case: Case) -> Violation | None:
     """The limits of the shedder allow at least one unload per cycle.

@@ -65,9 +65,7 @@ class Placement(Remembering, Protocol):
     """The interface of a placement strategy's module."""
 
     @property
-    def choose(
-        self,
-    ) -> Callable[[Any, Indices, int, LoadBalancerSettings, Any], tuple[PlacementDecision, Any]]:
+    def choose(self) -> Callable[[Any, Indices, int, LoadBalancerSettings, Any], tuple[PlacementDecision, Any]]:
         """One choice: (input, candidate rows in iteration order, bundle row, settings, memory) to (answer, memory)."""
 
 

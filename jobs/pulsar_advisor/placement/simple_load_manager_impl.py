@@ -101,12 +101,7 @@ class Ranking:
 
     def of(self, brokers: Indices) -> Ranking:
         """A copy of these rows."""
-        return Ranking(
-            self.percent[brokers],
-            self.rate_per_s[brokers],
-            self.capacity[brokers],
-            self.loaded[brokers],
-        )
+        return Ranking(self.percent[brokers], self.rate_per_s[brokers], self.capacity[brokers], self.loaded[brokers])
 
 
 @dataclass(frozen=True, eq=False)

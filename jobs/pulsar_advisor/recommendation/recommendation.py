@@ -15,14 +15,7 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.strategy.entry import combination
-from pulsar_advisor.planning.advice.compare import (
-    Score,
-    advise,
-    dominating,
-    is_worthwhile,
-    ranked_by_effect,
-    score,
-)
+from pulsar_advisor.planning.advice.compare import Score, advise, dominating, is_worthwhile, ranked_by_effect, score
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
 from pulsar_advisor.planning.advice.findings import Finding, findings
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
@@ -236,12 +229,7 @@ def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request)
 
 
 def _findings(
-    alone: LeftAlone,
-    planned: Sequence[Score],
-    advised: Score | None,
-    plan_in: PlanIn,
-    judged: Coverage,
-    verbs: Verbs,
+    alone: LeftAlone, planned: Sequence[Score], advised: Score | None, plan_in: PlanIn, judged: Coverage, verbs: Verbs
 ) -> tuple[Finding, ...]:
     """Findings from the plans of the cluster's own strategies (from all if there are none), and the advised plan."""
     own = [row for row in planned if (row.shedder, row.placement) == alone.situation.configured] or planned

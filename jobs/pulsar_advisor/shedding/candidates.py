@@ -111,12 +111,7 @@ def in_result_order(
 
 
 def bundle_outcomes(
-    load: LoadData,
-    ranked: RankedBundles,
-    answers: type[Outcome],
-    code: Codes,
-    left: Floats,
-    right: Floats,
+    load: LoadData, ranked: RankedBundles, answers: type[Outcome], code: Codes, left: Floats, right: Floats
 ) -> Outcomes:
     """Outcomes of the ranked bundles, followed by those of bundles that the brokers list but no shedder may choose.
 

@@ -96,10 +96,7 @@ def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[S
         np.where(code == LoadManagerOutcome.ONE_BROKER.value, 1.0, np.nan),
     )
     left = replace(
-        decision,
-        source=decision.source[going],
-        bundle=decision.bundle[going],
-        destination=destination[going],
+        decision, source=decision.source[going], bundle=decision.bundle[going], destination=destination[going]
     )
     return left, outcomes
 

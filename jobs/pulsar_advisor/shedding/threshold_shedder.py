@@ -26,14 +26,7 @@ from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.model.strategy.memory import ShedderMemory
 from pulsar_advisor.model.strategy.outcomes import Outcome, Record, no, yes
-from pulsar_advisor.shedding.candidates import (
-    RankedBundles,
-    Take,
-    greedy_take,
-    in_result_order,
-    rank,
-    take_outcomes,
-)
+from pulsar_advisor.shedding.candidates import RankedBundles, Take, greedy_take, in_result_order, rank, take_outcomes
 
 READS: Final[frozenset[Input]] = frozenset(
     {"broker_usage", "broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"}

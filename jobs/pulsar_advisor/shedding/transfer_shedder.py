@@ -272,12 +272,7 @@ def _transfer(
 
 
 def _serve(
-    load: ExtensibleLoad,
-    settings: LoadBalancerSettings,
-    source: int,
-    destination: int,
-    reason: str,
-    answers: _Answers,
+    load: ExtensibleLoad, settings: LoadBalancerSettings, source: int, destination: int, reason: str, answers: _Answers
 ) -> tuple[float, float]:
     """Move the source's top bundles until the goal is reached; returns throughput that leaves and that comes back."""
     top = load.top(source)

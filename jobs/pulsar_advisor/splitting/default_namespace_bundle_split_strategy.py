@@ -35,12 +35,7 @@ from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.strategy.decision import Split, SplittingDecision
 from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.model.strategy.outcomes import Outcomes
-from pulsar_advisor.splitting.cluster_bundles import (
-    automatic_boundaries,
-    bundle_counts,
-    figures_of,
-    reported_bundles,
-)
+from pulsar_advisor.splitting.cluster_bundles import automatic_boundaries, bundle_counts, figures_of, reported_bundles
 from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, REASONS, BundleFigures, SplitLimits
 from pulsar_advisor.splitting.registry import algorithm_in_force
 from pulsar_advisor.splitting.verdicts import SplitOutcome, Verdicts, joined

@@ -63,11 +63,7 @@ class SettingsUpgrade:
 
 
 def settings_upgrade(
-    version: str | None,
-    runtime: Mapping[str, str],
-    dynamic: Mapping[str, str],
-    to: str,
-    load_manager: LoadManagerKind,
+    version: str | None, runtime: Mapping[str, str], dynamic: Mapping[str, str], to: str, load_manager: LoadManagerKind
 ) -> SettingsUpgrade:
     """What becomes of the settings of a cluster of this version; texts by Pulsar's keys, as for `resolve_settings`.
 

@@ -28,13 +28,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 )
 from pulsar_advisor.model.cluster.namespaces import is_never_shed
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.java.maps import (
-    Hashes,
-    bundle_name_hashes,
-    concurrent_map_order,
-    hash_map_order,
-    name_hashes,
-)
+from pulsar_advisor.model.java.maps import Hashes, bundle_name_hashes, concurrent_map_order, hash_map_order, name_hashes
 from pulsar_advisor.model.java.stable_order import stable_order
 from pulsar_advisor.model.load.recent_unloads import recently_unloaded
 from pulsar_advisor.model.load.resource_usage import overload_usage, usage_ratios

@@ -141,10 +141,7 @@ def _differ(
     greatest = change_percent(
         (before.traffic, now.traffic[rows]),
         (before.bundles, now.bundles[rows]),
-        (
-            overload_usage(before.usage, before.limit, settings),
-            overload_usage(now.usage, now.limit, settings)[rows],
-        ),
+        (overload_usage(before.usage, before.limit, settings), overload_usage(now.usage, now.limit, settings)[rows]),
     )
     differ: Booleans = greatest > settings.load_balancer_report_update_threshold_percentage
     return differ

@@ -126,10 +126,7 @@ def natural_comparison(settings: LoadBalancerSettings) -> Comparison:
 
 
 def top_bundles(
-    stats: Sequence[NamespaceBundleStats],
-    shown: Sequence[bool],
-    count: int,
-    settings: LoadBalancerSettings,
+    stats: Sequence[NamespaceBundleStats], shown: Sequence[bool], count: int, settings: LoadBalancerSettings
 ) -> list[int]:
     """Positions of the `count` busiest bundles, lightest first, as a broker reports them.
 

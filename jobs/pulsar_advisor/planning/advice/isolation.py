@@ -32,8 +32,7 @@ def isolation_sentences(situation: Situation, verbs: Verbs) -> Iterator[str]:
     # Bundles of one namespace that hold a non-persistent topic, and those that don't, have the same allowed brokers.
     kinds, kind_of = np.unique(2 * bundles.namespace[served] + facts.non_persistent[served], return_inverse=True)
     allowed = np.array(
-        [policy_candidates(facts, kind // 2, non_persistent=bool(kind % 2)) for kind in kinds.tolist()],
-        dtype=np.bool_,
+        [policy_candidates(facts, kind // 2, non_persistent=bool(kind % 2)) for kind in kinds.tolist()], dtype=np.bool_
     ).reshape(len(kinds), len(available))
     # All fit brokers are registered, so only what none of them may have is matched again.
     registered = facts.after_moves(situation.state)

@@ -57,11 +57,7 @@ Rows = npt.NDArray[np.signedinteger]
 
 ROOM_READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
 """Inputs that determine the room."""
-ROOM_KEYS: Final = (
-    "loadBalancerBrokerOverloadedThresholdPercentage",
-    "loadBalancerBrokerMaxTopics",
-    *WEIGHT_KEYS,
-)
+ROOM_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", "loadBalancerBrokerMaxTopics", *WEIGHT_KEYS)
 """Setting keys that determine the room, besides those of the filters."""
 
 

@@ -240,13 +240,7 @@ def _cut(
     return why_never_split(state, settings, bundle) or awaited_split(state, settings, bundle) or cut
 
 
-def _proposal(
-    goal: Goal,
-    room: Room,
-    found: _Found,
-    target: float,
-    figures: dict[str, Figure],
-) -> Proposal:
+def _proposal(goal: Goal, room: Room, found: _Found, target: float, figures: dict[str, Figure]) -> Proposal:
     """The choice in rows of the snapshot: children that stay together are not cut apart."""
     now, choice = found.now, found.choice
     after, state = choice.after, now.room.state

@@ -13,12 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pulsar_advisor.model.configuration.class_names import (
-    may_exist,
-    placement_in_force,
-    replaces_shedder,
-    simple_name,
-)
+from pulsar_advisor.model.configuration.class_names import may_exist, placement_in_force, replaces_shedder, simple_name
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 from pulsar_advisor.model.strategy.entry import Strategy
 from pulsar_advisor.placement.registry import PLACEMENTS

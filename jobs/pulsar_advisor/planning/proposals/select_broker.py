@@ -40,11 +40,7 @@ from pulsar_advisor.placement.filters import (
 from pulsar_advisor.placement.registry import Placement, load
 from pulsar_advisor.planning.proposals.views import observed
 
-PIPELINES: Final = {
-    "modular": modular_candidates,
-    "simple": simple_candidates,
-    "extensible": extensible_candidates,
-}
+PIPELINES: Final = {"modular": modular_candidates, "simple": simple_candidates, "extensible": extensible_candidates}
 """The filters of each load manager."""
 _PLACES_FIRST_SINCE: Final = (3, 0, 1)
 BUNDLES_EXPLAINED: Final = 50

@@ -104,12 +104,7 @@ class Explanation:
 
 
 def explain(
-    request: Request,
-    kind: Kind,
-    name: str,
-    state: ClusterState,
-    resolve: Resolve,
-    earlier: Sequence[ClusterState] = (),
+    request: Request, kind: Kind, name: str, state: ClusterState, resolve: Resolve, earlier: Sequence[ClusterState] = ()
 ) -> Explanation:
     """Explain what one shedder with one placement strategy does with a subject, and find what would change it.
 

@@ -99,11 +99,7 @@ class Outlook:
 
     @np.errstate(over="ignore", invalid="ignore")
     def along(
-        self,
-        origin: Outlook,
-        bundles: Bundles,
-        moves: Sequence[tuple[int, int, int]],
-        settings: LoadBalancerSettings,
+        self, origin: Outlook, bundles: Bundles, moves: Sequence[tuple[int, int, int]], settings: LoadBalancerSettings
     ) -> tuple[Outlook, Floats]:
         """After these moves, and the usage ratios right after each of them.
 
