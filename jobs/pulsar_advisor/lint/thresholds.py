@@ -13,7 +13,7 @@ from pulsar_advisor.model.load.resource_usage import deciding_resources, overloa
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
 from pulsar_advisor.planning.questions.smallest_change import at_most
 from pulsar_advisor.shedding.threshold_shedder import LOWER_BOUNDARY_FACTOR, MARGIN
-from pulsar_advisor.shedding.uniform_load_shedder import ALMOST_ZERO, NO_MINIMUM, SEPARATE_DIMENSIONS
+from pulsar_advisor.shedding.uniform_load_shedder import NO_MINIMUM, SEPARATE_DIMENSIONS, not_zero
 
 
 @warning(
@@ -203,8 +203,7 @@ def uniform_minimum_is_reached(case: Case) -> Violation | None:
 
 def _apart(figures: np.ndarray) -> tuple[float, float]:
     """Greatest and least figure, as UniformLoadShedder finds them."""
-    least = min(float(figures.min()), NO_MINIMUM)
-    return float(figures.max()), 1.0 if abs(least) <= ALMOST_ZERO else least
+    return float(figures.max()), not_zero(min(float(figures.min()), NO_MINIMUM))
 
 
 @warning(

@@ -44,7 +44,7 @@ SLACK: Final = 1000
 NO_CAP: Final = -1
 NO_MINIMUM: Final = 2147483647.0
 """Initial value of the search for the minimum; if all brokers are above it, it becomes a false minimum."""
-ALMOST_ZERO: Final = 1e-6
+_ALMOST_ZERO: Final = 1e-6
 SEPARATE_DIMENSIONS: Final = (3, 0, 7)
 """The release from which on each figure has its own extremes and minimum; before, either minimum is enough."""
 _NO_SLACK: Final = (4, 1, 0)
@@ -138,7 +138,7 @@ def _extremes(load: LoadData, value: Floats) -> _Extremes:
     busiest = int(np.argmax(highest))
     found = busiest < len(in_order) and highest[busiest] > -1.0
     return _Extremes(
-        int(load.brokers.order[busiest]) if found else NO_ROW, float(highest.max()), _not_zero(float(lowest.min()))
+        int(load.brokers.order[busiest]) if found else NO_ROW, float(highest.max()), not_zero(float(lowest.min()))
     )
 
 
@@ -152,13 +152,14 @@ def _shared_extremes(load: LoadData, rates: Floats, throughputs: Floats) -> list
         if rate < least_rate or throughput < least_bytes:
             least_rate, least_bytes = rate, throughput
     return [
-        _Extremes(busiest, most_rate, _not_zero(least_rate)),
-        _Extremes(busiest, most_bytes, _not_zero(least_bytes)),
+        _Extremes(busiest, most_rate, not_zero(least_rate)),
+        _Extremes(busiest, most_bytes, not_zero(least_bytes)),
     ]
 
 
-def _not_zero(least: float) -> float:
-    return 1.0 if -ALMOST_ZERO <= least <= ALMOST_ZERO else least
+def not_zero(least: float) -> float:
+    """The lowest figure as it is compared: 1 in place of 0."""
+    return 1.0 if -_ALMOST_ZERO <= least <= _ALMOST_ZERO else least
 
 
 def _not_walked(load: LoadData) -> Outcomes:
