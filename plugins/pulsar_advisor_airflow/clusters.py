@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import yaml
-from airflow.sdk import CronTriggerTimetable
+from airflow.sdk import CronTriggerTimetable, get_parsing_context
 from croniter import CroniterBadDateError, croniter
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -148,7 +148,6 @@ def cluster_of(dag: str) -> str:
 
 def clusters_to_build(base: str) -> Iterator[Cluster]:
     """The clusters whose DAGs this process needs: all of them, or in a task only the one whose DAG it runs."""
-    from airflow.sdk import get_parsing_context
 
     running = get_parsing_context().dag_id
     for each in clusters().values():

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+import msgspec
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
@@ -85,7 +86,6 @@ def given_plan(plan: Any) -> PlanReference:
 
     It comes from an XCom, which whoever may edit the DAG run can set to anything.
     """
-    import msgspec
 
     from pulsar_advisor.storage.plans import PlanReference
 

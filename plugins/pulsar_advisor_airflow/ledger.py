@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pulsar_advisor_airflow.configuration import option
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor_airflow.configuration import different_by_process, option, webhook
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.consent.policy import ApprovalPolicy
@@ -37,7 +38,6 @@ def opened_ledger(root: Root) -> AbstractContextManager[Ledger]:
     """The ledger of `[pulsar_advisor] ledger`, or SQLite in the root; closed at the end of the block."""
     from pulsar_advisor.execution.ledger.address import ledger_url
     from pulsar_advisor.execution.ledger.opening import open_ledger
-    from pulsar_advisor_airflow.configuration import different_by_process
 
     address = option("ledger") or root.ledger_url
     url = ledger_url(address)
@@ -66,7 +66,6 @@ def head_keepers() -> tuple[Keeper, ...]:
 
     from pulsar_advisor.execution.ledger.heads import keepers_of
     from pulsar_advisor.storage.files import is_local
-    from pulsar_advisor_airflow.configuration import different_by_process, webhook
 
     keepers = keepers_of(option("heads"), webhook())
     for place in keepers:
@@ -78,7 +77,6 @@ def head_keepers() -> tuple[Keeper, ...]:
 def keep_head(ledger: Ledger) -> None:
     """Keep the head of the ledger; a failure is logged, and the next try is due within the hour."""
     from pulsar_advisor.execution.ledger.heads import keep
-    from pulsar_advisor.model.errors import AdvisorError
 
     try:
         failures = keep(ledger.head(), head_keepers())

@@ -11,6 +11,9 @@ from typing import Any
 
 from airflow.listeners import hookimpl
 
+from pulsar_advisor_airflow.configuration import option
+from pulsar_advisor_airflow.ledger import opened_ledger
+
 GATE = "PlanApprovalOperator"
 
 
@@ -39,8 +42,6 @@ def _record(previous_state: Any, task_instance: Any, state: str) -> None:
         return
     from pulsar_advisor.execution.ledger.approvals import record_refusal
     from pulsar_advisor.storage.root import Root
-    from pulsar_advisor_airflow.configuration import option
-    from pulsar_advisor_airflow.ledger import opened_ledger
 
     digest = _shown_digest(task_instance.id)
     if digest is not None:

@@ -334,7 +334,7 @@ def test_a_report_names_the_dag_that_carries_its_plan_out(
 ) -> None:
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path))
     monkeypatch.setattr(
-        "pulsar_advisor_airflow.clusters.clusters", lambda: {"prod-eu": SimpleNamespace(name="prod-eu")}
+        "pulsar_advisor_airflow.tasks.advice.clusters", lambda: {"prod-eu": SimpleNamespace(name="prod-eu")}
     )
     monkeypatch.setattr(
         "pulsar_advisor_airflow.tasks.advice.get_current_context", lambda: {"task": SimpleNamespace(outlets=())}

@@ -8,9 +8,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from airflow.sdk import BaseHook
+from pydantic import SecretStr
 
+from pulsar_advisor.model.bounds import seconds
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.text.reader import read_by
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor_airflow.hooks.connection_fields import connection_and_extra, filled, plain_fields, text_field
 from pulsar_advisor_airflow.hooks.pulsar_metadata_store import PulsarOxiaHook, PulsarZooKeeperHook, is_oxia
+from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -48,7 +54,6 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
     def options(self) -> CaptureOptions:
         """The connection in the product's own form. Raises `UsageError` naming the field that can't be used."""
         from pulsar_advisor.admin.options import capture_options
-        from pulsar_advisor.model.bounds import seconds
 
         connection, extra = connection_and_extra(self.pulsar_conn_id, self.conn_type)
         urls = extra.get("admin_urls") or ()  # a list, as in a profile, will do
@@ -83,10 +88,6 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
     def test_connection(self) -> tuple[bool, str]:
         """Whether the admin API grants access, and which cluster answers."""
         from pulsar_advisor.capture.session import identify
-        from pulsar_advisor.model.errors import AdvisorError
-        from pulsar_advisor.model.text.reader import read_by
-        from pulsar_advisor.model.text.some_of import count
-        from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
         try:
             with read_by(IN_AIRFLOW), self.get_conn() as client:
@@ -99,7 +100,6 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
 
 def _credentials(connection: Connection, extra: Fields) -> Fields:
     """What login and password contain: an OAuth2 client's id and secret, a user's name and password, or a token."""
-    from pydantic import SecretStr
 
     login, password = connection.login, connection.password
     oauth2 = {name: extra.get(f"{OAUTH2}{name}") for name in OAUTH2_FIELDS}

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseHook
+from pydantic import SecretStr
 
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.text.reader import read_by
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor_airflow.hooks.connection_fields import connection_and_extra, plain_fields
+from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.metadata_store import StoreConnection
@@ -39,10 +44,6 @@ class _MetadataStoreHook(BaseHook):  # type: ignore[misc]
     def test_connection(self) -> tuple[bool, str]:
         """Whether Pulsar's metadata can be read, and how many brokers are registered."""
         from pulsar_advisor.admin.metadata_store import connected
-        from pulsar_advisor.model.errors import AdvisorError
-        from pulsar_advisor.model.text.reader import read_by
-        from pulsar_advisor.model.text.some_of import count
-        from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
         try:
             with read_by(IN_AIRFLOW), connected(self.options()) as reader:
@@ -70,7 +71,6 @@ class PulsarZooKeeperHook(_MetadataStoreHook):
 
     def fields(self) -> Fields:
         """The connection as fields of `ZooKeeperConnection`, not yet checked."""
-        from pydantic import SecretStr
 
         connection, extra = connection_and_extra(self.zookeeper_conn_id, self.conn_type)
         fields = {"hosts": extra.get("hosts") or "", **plain_fields(extra, ZOOKEEPER_FIELDS)}
@@ -97,7 +97,6 @@ class PulsarOxiaHook(_MetadataStoreHook):
 
     def fields(self) -> Fields:
         """The connection as fields of `OxiaConnection`, not yet checked."""
-        from pydantic import SecretStr
 
         connection, extra = connection_and_extra(self.oxia_conn_id, self.conn_type)
         fields = {"url": extra.get("url") or "", **plain_fields(extra, OXIA_FIELDS)}

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.ledger.runs import holder_of, runs_of_plan, unfinished_run
 from pulsar_advisor.execution.ledger.unfinished import ended_runs
+from pulsar_advisor.execution.run.parking import Parking, parking_of
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
 from pulsar_advisor.storage.process import this_process
 from pulsar_advisor_airflow.assets import announce
+from pulsar_advisor_airflow.clusters import dag_of
 from pulsar_advisor_airflow.failures import (
     as_airflow_errors,
     given_plan,
@@ -25,6 +29,8 @@ from pulsar_advisor_airflow.failures import (
     logged,
     root_at,
 )
+from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+from pulsar_advisor_airflow.ledger import approval_policy, keep_head, opened_ledger
 from pulsar_advisor_airflow.links import HELD, LedgerLink, PlanLink, ReportLink, hold_of, show_begun
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import PARK_FROM_S
@@ -34,7 +40,6 @@ if TYPE_CHECKING:
 
     from pulsar_advisor.execution.ledger.tables import Hold
     from pulsar_advisor.execution.run.end_of_run import AttemptResult
-    from pulsar_advisor.execution.run.parking import Parking
     from pulsar_advisor.model.plans.canonical_json import Json
 
 _CLEARED_AT: Final = "cleared_at"
@@ -128,13 +133,11 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
     def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
         """Continue a parked run, and return its result; the event says which wait is over."""
-        from pulsar_advisor.execution.run.parking import parking_of
 
         return self._carried_out(context, parking_of(event["waited"]))
 
     def _require_nobody_at_it(self) -> None:
         """Fail if the plan is being carried out."""
-        from pulsar_advisor_airflow.ledger import opened_ledger
 
         with as_airflow_errors(), opened_ledger(root_at(self.root, self.cluster)) as ledger:
             ended_runs(ledger, given_plan(self.plan).digest, "wait until the other DAG run, or the shell, has ended it")
@@ -144,7 +147,6 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
         Also if the ledger doesn't answer.
         """
-        from pulsar_advisor_airflow.ledger import opened_ledger
 
         try:
             with opened_ledger(root_at(self.root, self.cluster)) as ledger:
@@ -156,9 +158,6 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     def _carried_out(self, context: Context, waited: Parking | None) -> Json:
         with as_airflow_errors():
             until = next_time(self.until, _began(context)) if self.until else None
-        from pulsar_advisor.documents.document import as_json
-        from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
-        from pulsar_advisor_airflow.clusters import dag_of
 
         last_held = waited.hold if waited else _held_before(context)
         on_held = partial(_say_held, context)
@@ -204,8 +203,6 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     ) -> AttemptResult:
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.stages.apply import run
-        from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
-        from pulsar_advisor_airflow.ledger import approval_policy, keep_head, opened_ledger
 
         root = root_at(self.root, self.cluster)
         reference = given_plan(self.plan)

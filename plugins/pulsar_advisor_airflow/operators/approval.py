@@ -12,12 +12,15 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
-from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection, rejected_at
+from pulsar_advisor.execution.ledger.approvals import Terms, record_refusal, record_rejection, rejected_at
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
+from pulsar_advisor.execution.person import Person, same_person
+from pulsar_advisor.execution.throttle import ApplyThrottle, ThrottleChanges
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.planning.plans.consent import ConsentName, needed_consents
+from pulsar_advisor_airflow.configuration import report_link
 from pulsar_advisor_airflow.failures import (
     RejectedByPerson,
     as_airflow_errors,
@@ -34,8 +37,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.execution.person import Person
-    from pulsar_advisor.execution.throttle import ApplyThrottle, ThrottleChanges
     from pulsar_advisor.model.plans.canonical_json import Json
     from pulsar_advisor.model.plans.plan import Plan
 
@@ -119,10 +120,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         """Show the plan and wait for a response. If no step can be carried out, skip, and record the refusal."""
         from pulsar_advisor.execution.consent.approval import carried_out_before, require_may_run
         from pulsar_advisor.execution.run.preconditions import stale
-        from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor_airflow import approval_request
-        from pulsar_advisor_airflow.configuration import report_link
 
         root, digest = root_at(self.root, self.cluster), given_plan(self.plan).digest
         with as_airflow_errors(), opened_ledger(root) as ledger:
@@ -171,8 +170,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             raise
 
     def _require_somebody_to_ask(self, proposer: str) -> None:
-        from pulsar_advisor.execution.person import same_person
-
         if self.approvers and all(same_person(name, proposer) for name in self.approvers):
             raise Refused(
                 f"only {proposer}, who proposed it, may answer: trigger a DAG run that somebody else may answer"
@@ -247,7 +244,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     ) -> str | None:
         """None if the policy approved the plan; otherwise why a person must, empty if no policy applies."""
         from pulsar_advisor.execution.consent.approval import approve_automatically
-        from pulsar_advisor.execution.ledger.approvals import Terms
 
         policy = approval_policy(self.cluster)
         if policy.automatic is None or not self.asks_policy:
@@ -274,8 +270,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self, ledger: Ledger, plan: Plan, approver: Person, consents: Sequence[ConsentName], form: Json
     ) -> None:
         from pulsar_advisor.execution.consent.approval import approve
-        from pulsar_advisor.execution.ledger.approvals import Terms
-        from pulsar_advisor.execution.throttle import ApplyThrottle
 
         approve(
             ledger,
@@ -301,7 +295,6 @@ def _gate(context: Context) -> str:
 
 def _another_person(responder: str | None, proposer: str | None) -> Person:
     """The person who answered. Raises `Refused` if that is who proposed, or unknown."""
-    from pulsar_advisor.execution.person import Person, same_person
 
     if responder is None:
         raise Refused("Airflow doesn't report who approved it")

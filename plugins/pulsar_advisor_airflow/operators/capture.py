@@ -10,6 +10,7 @@ from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException
 
 from pulsar_advisor_airflow.failures import PROBLEM, as_airflow_errors, root_at
+from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 from pulsar_advisor_airflow.ledger import seal
 from pulsar_advisor_airflow.run_limits import PARK_FROM_S
 
@@ -72,7 +73,6 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
     def _captured(self, context: Context, heard: Json | None, *, may_defer: bool) -> str:
         from pulsar_advisor.capture.publications import Heard
         from pulsar_advisor.stages.capture import run
-        from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 
         try:
             with as_airflow_errors():

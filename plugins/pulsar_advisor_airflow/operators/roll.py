@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, logged, root_at
+from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+from pulsar_advisor_airflow.ledger import approval_policy, keep_head, opened_ledger
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, RollLink, show_begun
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import STAGE_TIMEOUT
@@ -93,7 +96,6 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.execution.ledger.rolls import ALL_RESTARTED, give_up
         from pulsar_advisor.execution.roll.status import drained_by, ended_early, filling, status_of, waits_for
         from pulsar_advisor.model.plans.sealed import digest_of
-        from pulsar_advisor_airflow.ledger import keep_head, opened_ledger
         from pulsar_advisor_airflow.triggers.roll import RollTrigger
 
         root = root_at(self.root, self.cluster)
@@ -137,10 +139,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         """
         from pulsar_advisor.execution.consent.turn import CarriedOnElsewhere
         from pulsar_advisor.execution.roll.conduct import NotBackYet, go_on
-        from pulsar_advisor.model.errors import Refused
         from pulsar_advisor.stages.roll import reached
-        from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
-        from pulsar_advisor_airflow.ledger import approval_policy
 
         def turn(snapshot: Snapshot, goal: Goal) -> None:
             self._submitted(snapshot.id, goal, context)

@@ -10,10 +10,15 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.model.plans.canonical_json import Json
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import announce
+from pulsar_advisor_airflow.clusters import clusters, labelled
+from pulsar_advisor_airflow.configuration import report_link, with_host
 from pulsar_advisor_airflow.failures import as_airflow_errors, logged
+from pulsar_advisor_airflow.ledger import ledger_url_if_any
 from pulsar_advisor_airflow.metrics import measured
+from pulsar_advisor_airflow.notifiers import CHANGES, TOLD
 from pulsar_advisor_airflow.tasks.root import is_newest_advised, require_sealed, root_of
 
 log = logging.getLogger(__name__)
@@ -47,8 +52,6 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     """
     from pulsar_advisor.planning.advice.compare import steps_sha256
     from pulsar_advisor.storage import plans
-    from pulsar_advisor_airflow.configuration import report_link, with_host
-    from pulsar_advisor_airflow.notifiers import CHANGES, TOLD
 
     stored, context = root_of(cluster).snapshot(snapshot), get_current_context()
     with as_airflow_errors():
@@ -74,11 +77,8 @@ def report(cluster: str, snapshot: str) -> str:
 
     Each outlet's event has the advised plan's digest.
     """
-    from pulsar_advisor.model.plans.goal import ROLL
     from pulsar_advisor.stages.report import run
     from pulsar_advisor.storage.plans import read_recommendation
-    from pulsar_advisor_airflow.clusters import clusters, labelled
-    from pulsar_advisor_airflow.ledger import ledger_url_if_any
 
     root = root_of(cluster)
     stored = root.snapshot(snapshot)

@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 from airflow.sdk.exceptions import AirflowSkipException
 
 from pulsar_advisor.model.bounds import DEFAULT_DAYS
+from pulsar_advisor.model.cluster.snapshot_id import day_of
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.ledger import ledger_url_if_any, opened_ledger
 from pulsar_advisor_airflow.tasks.root import root_of
 from pulsar_advisor_airflow.tasks.snapshots import triggering_snapshots
 
 
 def append_to_history(cluster: str) -> list[str]:
     """Fold the snapshots that triggered the DAG run, if any did, into the tables of their days; returns these."""
-    from pulsar_advisor.model.cluster.snapshot_id import day_of
     from pulsar_advisor.stages.fold import run as fold
 
     days = sorted({day_of(snapshot) for snapshot in triggering_snapshots()})
@@ -38,7 +39,6 @@ def thin_history(cluster: str, retention: str) -> list[str]:
     """Remove a cluster's outdated raw files, snapshots and folded days; returns what was removed, by day."""
     from pulsar_advisor.snapshots.retention import lifetimes_of
     from pulsar_advisor.stages.thin import run as thin
-    from pulsar_advisor_airflow.ledger import opened_ledger
 
     root = root_of(cluster)
     with as_airflow_errors():
@@ -51,7 +51,6 @@ def thin_history(cluster: str, retention: str) -> list[str]:
 def write_index() -> str:
     """Write the page over all clusters of the root; returns its location."""
     from pulsar_advisor.stages.index import run
-    from pulsar_advisor_airflow.ledger import ledger_url_if_any
 
     root = root_of("any")
     with as_airflow_errors():

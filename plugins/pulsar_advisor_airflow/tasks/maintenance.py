@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Final
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from pulsar_advisor.execution.ledger.chain import ChainHead
+from pulsar_advisor.execution.ledger.plans import summary_of_plan
+from pulsar_advisor.execution.ledger.rolls import give_up, runs_of_roll
+from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import audited_ledger
+from pulsar_advisor_airflow.clusters import clusters
 from pulsar_advisor_airflow.failures import as_airflow_errors, logged
+from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+from pulsar_advisor_airflow.ledger import head_keepers, opened_ledger
 from pulsar_advisor_airflow.tasks.root import root_of
 from pulsar_advisor_airflow.tasks.runs import await_end, has_begun
 
@@ -27,8 +34,6 @@ def clusters_to_restore() -> list[str]:
     Not the others: a list that is longer than `[core] max_map_length` would fail the task.
     """
     from pulsar_advisor.execution.run.guard.left_off import left_off_by_cluster
-    from pulsar_advisor_airflow.clusters import clusters
-    from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(root_of("any")) as ledger:
         known = dict.fromkeys([*clusters(), *left_off_by_cluster(ledger)])
@@ -49,15 +54,9 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     `plan` is one whose task has ended, unless this DAG run never began it: then another may be carrying it out. A roll
     that isn't over is given up until somebody goes on with it.
     """
-    from pulsar_advisor.execution.ledger.plans import summary_of_plan
-    from pulsar_advisor.execution.ledger.rolls import give_up, runs_of_roll
     from pulsar_advisor.execution.ledger.switches import switched_off
     from pulsar_advisor.execution.run.guard.left_off import left_off, warning
-    from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor.stages.apply import restore_balancer
-    from pulsar_advisor_airflow.clusters import clusters
-    from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
-    from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(root_of(cluster)) as ledger:
         of_plan = summary_of_plan(ledger, plan["digest"]) if plan and has_begun() else None
@@ -90,9 +89,7 @@ def audit_ledger() -> str:
     The last head of any DAG run is in the state store of the ledger's asset, an inlet.
     """
     from pulsar_advisor.execution.ledger.audit import audit
-    from pulsar_advisor.execution.ledger.chain import ChainHead
     from pulsar_advisor.execution.ledger.heads import keep, kept
-    from pulsar_advisor_airflow.ledger import head_keepers, opened_ledger
 
     known = get_current_context()["asset_state_store"][audited_ledger()]
     with as_airflow_errors(), opened_ledger(root_of("any")) as ledger:

@@ -10,14 +10,15 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import announce
+from pulsar_advisor_airflow.clusters import dag_of
 from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan
+from pulsar_advisor_airflow.ledger import opened_ledger
 from pulsar_advisor_airflow.tasks.root import root_of
 
 
 def judged_from(cluster: str, plan: Mapping[str, str] | None) -> str:
     """When `verify` can judge usage (ISO 8601): until then brokers report figures from before the run."""
     from pulsar_advisor.stages.verify import judged_from
-    from pulsar_advisor_airflow.ledger import opened_ledger
 
     root = root_of(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
@@ -30,8 +31,6 @@ def verify(cluster: str, plan: Mapping[str, str] | None, snapshot: str) -> Json:
     Returns the run and the snapshot it was verified with; the ledger has the figures.
     """
     from pulsar_advisor.stages.verify import run
-    from pulsar_advisor_airflow.clusters import dag_of
-    from pulsar_advisor_airflow.ledger import opened_ledger
 
     root = root_of(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from pulsar_advisor.execution.ledger.plans import summary_of_plan
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor_airflow.clusters import dag_of
 from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, was_ever_cleared
+from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
 from pulsar_advisor_airflow.tasks.root import root_of
 from pulsar_advisor_airflow.tasks.runs import await_end, has_begun
 
@@ -22,10 +31,7 @@ if TYPE_CHECKING:
 
 def plan_by_digest(cluster: str, digest: str, *, roll: bool = False) -> dict[str, str]:
     """The plan whose digest begins as given in the form. Fails unless it is a roll exactly if one is requested."""
-    from pulsar_advisor.model.errors import UsageError
-    from pulsar_advisor.model.plans.goal import ROLL
     from pulsar_advisor.storage.plans import find_plan
-    from pulsar_advisor_airflow.clusters import dag_of
 
     root = root_of(cluster)
     with as_airflow_errors():
@@ -47,11 +53,8 @@ def undo_plan(cluster: str, digest: str, pulsar_conn_id: str) -> dict[str, str]:
 
 def _undo_plan(cluster: str, digest: str, pulsar_conn_id: str, if_none: type[AirflowException]) -> dict[str, str]:
     """The same, with the exception for a plan without a step that can be carried out."""
-    from pulsar_advisor.model.text.some_of import some_of
     from pulsar_advisor.stages.undo import run
     from pulsar_advisor.storage.plans import find_plan
-    from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
-    from pulsar_advisor_airflow.ledger import opened_ledger
 
     root = root_of(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
@@ -68,9 +71,7 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
 
     `hours` is how long the offer can be accepted; 0: no offer is made.
     """
-    from pulsar_advisor.execution.ledger.plans import summary_of_plan
     from pulsar_advisor.execution.undo import can_be_undone
-    from pulsar_advisor_airflow.ledger import opened_ledger
 
     if not plan or not hours:
         raise AirflowSkipException("there is no plan to undo" if hours else "no offer was requested")
@@ -98,8 +99,6 @@ def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, st
     Fails if the DAG run, or this task, was cleared and they didn't propose this plan before: then the plan was made for
     whoever cleared it, and Airflow doesn't say who that was. That person could approve it, too.
     """
-    from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
-    from pulsar_advisor_airflow.ledger import opened_ledger
 
     reference = given_plan(next(filter(None, candidates), None))
     context = get_current_context()
@@ -117,9 +116,7 @@ def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, st
 
 def _proposed(cluster: str, reference: PlanReference) -> dict[str, str]:
     from pulsar_advisor.execution.consent import approval
-    from pulsar_advisor.execution.person import Person
     from pulsar_advisor.stages.derive import why_not_computed_here
-    from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
 
     proposer = get_current_context()["dag_run"].triggering_user_name
     if proposer is None:

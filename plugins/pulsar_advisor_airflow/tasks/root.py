@@ -6,8 +6,10 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors, root_at
+from pulsar_advisor_airflow.ledger import opened_ledger
 
 if TYPE_CHECKING:
     from pulsar_advisor.storage.root import Root, Snapshot
@@ -23,9 +25,7 @@ def root_of(cluster: str) -> Root:
 
 def require_sealed(snapshot: Snapshot, stage: str) -> None:
     """Raise `Refused` if a stage's result for a snapshot isn't as the ledger sealed it; log if it wasn't sealed."""
-    from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor.stages.seal import require_as_sealed
-    from pulsar_advisor_airflow.ledger import opened_ledger
 
     try:
         with opened_ledger(snapshot.root) as ledger:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import get_current_context
 
+from pulsar_advisor.execution.ledger.plans import recorded_plan
+from pulsar_advisor.execution.ledger.rolls import roll_of_plan, runs_of_roll
+from pulsar_advisor.execution.ledger.runs import LEASE_MS, end_unheld_run, is_held
+from pulsar_advisor.execution.person import Person
 from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
 from pulsar_advisor_airflow.links import BEGUN, HELD, hold_of
 from pulsar_advisor_airflow.tasks.root import root_of
 
@@ -49,8 +54,6 @@ def await_end(ledger: Ledger, digest: str) -> int | None:
     has parked it; but a roll must know that a turn's run only lost its process. Returns the number of a run that goes
     on nevertheless.
     """
-    from pulsar_advisor.execution.ledger.rolls import roll_of_plan, runs_of_roll
-    from pulsar_advisor.execution.ledger.runs import LEASE_MS, end_unheld_run, is_held
 
     deadline_s = monotonic() + LEASE_MS / 1000
     while run := next((run for run in runs_of_roll(ledger, digest) if is_held(ledger, run)), None):
@@ -66,10 +69,7 @@ def await_end(ledger: Ledger, digest: str) -> int | None:
 
 def report_restart(cluster: str, digest: str, broker: str) -> None:
     """Announce, as this DAG run, that a roll's drained broker was restarted; it goes on once the cluster shows that."""
-    from pulsar_advisor.execution.ledger.plans import recorded_plan
-    from pulsar_advisor.execution.person import Person
     from pulsar_advisor.execution.roll.steering import announce
-    from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
 
     context = get_current_context()
     with as_airflow_errors(), opened_ledger(root_of(cluster)) as ledger:

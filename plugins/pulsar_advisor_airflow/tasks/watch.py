@@ -12,14 +12,16 @@ from airflow.sdk.exceptions import AirflowException
 
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import snapshot_validated
+from pulsar_advisor_airflow.clusters import Cluster, clusters
+from pulsar_advisor_airflow.configuration import page_link, with_host
 from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.ledger import ledger_url_if_any
 from pulsar_advisor_airflow.metrics import age_measured
+from pulsar_advisor_airflow.notifiers import Event, Reached, call_people
 from pulsar_advisor_airflow.tasks.root import root_of
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.tables import Run
-    from pulsar_advisor_airflow.clusters import Cluster
-    from pulsar_advisor_airflow.notifiers import Event, Reached
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +45,6 @@ def overdue_clusters() -> list[str]:
     people were called about. After all clusters, raises `AirflowException` naming those that couldn't be checked for
     another reason, or about which no call got through.
     """
-    from pulsar_advisor_airflow.clusters import clusters
 
     with as_airflow_errors():
         registered = clusters().values()
@@ -94,7 +95,6 @@ def _abandoned_runs() -> Mapping[str, tuple[Run, str]]:
     from pulsar_advisor.execution.ledger.lists import newest_runs
     from pulsar_advisor.execution.ledger.opening import ledger_if_any
     from pulsar_advisor.execution.ledger.unfinished import why_abandoned
-    from pulsar_advisor_airflow.ledger import ledger_url_if_any
 
     try:
         with as_airflow_errors(), ledger_if_any(ledger_url_if_any(root_of("any"))) as ledger:
@@ -147,8 +147,6 @@ def _call_once(cluster: Cluster, event: Event, key: str, about: str, sentence: s
 
     Raises `AirflowException`, so that the task fails, if no call has got through.
     """
-    from pulsar_advisor_airflow.configuration import page_link, with_host
-    from pulsar_advisor_airflow.notifiers import call_people
 
     called = _state_of(cluster)
     known, *informed = called.get(key) or [""]

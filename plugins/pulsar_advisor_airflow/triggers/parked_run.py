@@ -10,7 +10,10 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.runs import end_unheld_run, is_held, is_parked, run_by_id
+from pulsar_advisor.execution.run.parking import parking_of
 from pulsar_advisor.execution.run.preconditions import LEDGER_CLOCK_TOLERANCE_S
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.ledger import opened_ledger
 from pulsar_advisor_airflow.triggers.taken_over import WAITS, is_in
 
@@ -52,7 +55,6 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """One event, when the run may go on."""
-        from pulsar_advisor.execution.run.parking import parking_of
 
         clock = asyncio.get_running_loop().time
         over_s = clock() + parking_of(self.wait).wait_s
@@ -70,8 +72,6 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
         await asyncio.to_thread(self._end)  # the triggerer may cancel this wait, but no thread
 
     def _end(self) -> None:
-        from pulsar_advisor.execution.run.parking import parking_of
-
         def end(ledger: Ledger) -> None:
             digest = run_by_id(ledger, self.run_number).digest
             end_unheld_run(ledger, digest, "the task was stopped in Airflow", parking_of(self.wait).hold)
@@ -81,8 +81,6 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
 
     async def _why_not(self, *, is_over: bool) -> str | None:
         """Why the run may not go on yet; None if it may, or has ended."""
-        from pulsar_advisor.execution.run.parking import parking_of
-        from pulsar_advisor.model.errors import AdvisorError
 
         def look(ledger: Ledger) -> str | None:
             run, waited = run_by_id(ledger, self.run_number), parking_of(self.wait)
@@ -101,7 +99,5 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
             return str(error)
 
     def _with_ledger(self, act: Callable[[Ledger], _Result]) -> _Result:
-        from pulsar_advisor.storage.root import Root
-
         with opened_ledger(Root(self.root, self.cluster)) as ledger:
             return act(ledger)

@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor_airflow.failures import logged
+from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 
 if TYPE_CHECKING:
     from pulsar_advisor.capture.publications import Listener, Wait
@@ -65,7 +66,6 @@ class PublicationsTrigger(BaseTrigger):  # type: ignore[misc]
 
     def _listening(self, stack: ExitStack) -> tuple[Listener, Wait]:
         from pulsar_advisor.capture.capture import opened
-        from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 
         cluster = stack.enter_context(opened(PulsarAdminHook(self.pulsar_conn_id).options().without_metadata_store))
         listener = stack.enter_context(closing(cluster.listener()))

@@ -9,7 +9,11 @@ from typing import Final
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.failures import logged
+from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+from pulsar_advisor_airflow.ledger import opened_ledger
 from pulsar_advisor_airflow.triggers.taken_over import GOES_ON, WAITS, is_in
 
 POLL_S: Final = 5.0
@@ -78,8 +82,6 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
 
     def _give_up(self) -> None:
         from pulsar_advisor.execution.ledger.rolls import give_up
-        from pulsar_advisor.storage.root import Root
-        from pulsar_advisor_airflow.ledger import opened_ledger
 
         if not is_in(self.task_instance, WAITS, *GOES_ON):
             with opened_ledger(Root(self.root, self.cluster)) as ledger:
@@ -88,9 +90,6 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
     def _waits_for(self) -> str | None:
         from pulsar_advisor.execution.ledger.plans import recorded_plan
         from pulsar_advisor.execution.roll.status import drained_by, status_of, waits_for
-        from pulsar_advisor.model.errors import AdvisorError
-        from pulsar_advisor.storage.root import Root
-        from pulsar_advisor_airflow.ledger import opened_ledger
 
         try:
             with opened_ledger(Root(self.root, self.cluster)) as ledger:
@@ -109,9 +108,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
 
     def _why_balancer_is_on(self, cluster_name: str) -> str | None:
         """Why the cluster's own balancer isn't off; None if it is, or if that can't be seen."""
-        from pulsar_advisor.model.errors import AdvisorError
         from pulsar_advisor.stages.apply import why_balancer_is_on
-        from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 
         assert self.pulsar_conn_id is not None
         self._looked_at_s = monotonic()
