@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 import yaml
 from airflow.sdk import CronTriggerTimetable, get_parsing_context
@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from pulsar_advisor.admin.strict_yaml import NOT_YAML, FastStrictLoader
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.strategy.entry import find
+from pulsar_advisor.model.strategy.entry import Strategy, find
 from pulsar_advisor.model.text.problems import problems
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -44,7 +44,19 @@ def _no_literal(text: str) -> str:
     raise ValueError(f"'{text}' would become a value of Python in Airflow's templates: use a name")
 
 
+def _strategy(known: Sequence[Strategy], kind: str, name: str) -> str:
+    """Raise `ValueError` for a name that isn't one of a known strategy, nor of a choice."""
+    if name not in (ALL, CONFIGURED):
+        try:
+            find(known, name, kind)
+        except UsageError as error:
+            raise ValueError(str(error)) from error
+    return name
+
+
 _Name = Annotated[str, AfterValidator(_no_literal)]
+_Shedder = Annotated[str, AfterValidator(partial(_strategy, SHEDDERS, "shedder"))]
+_Placement = Annotated[str, AfterValidator(partial(_strategy, PLACEMENTS, "placement strategy"))]
 
 
 class Cluster(BaseModel):
@@ -59,9 +71,9 @@ class Cluster(BaseModel):
     """Connection of type `pulsar_zookeeper` or `pulsar_oxia`."""
     schedule: str | None = Field(default_factory=lambda: option("snapshot_schedule"), validate_default=True)
     """Cron expression of its snapshots, in UTC; null: only manual ones. A preset such as @daily is expanded."""
-    shedder: str = ALL
+    shedder: _Shedder = ALL
     """What `pulsar_recommend` asks for by default."""
-    placement: str = ALL
+    placement: _Placement = ALL
     approval_policy: str = Field(default_factory=lambda: option("approval_policy"))
     """Path of its approval policy."""
 
@@ -79,16 +91,6 @@ class Cluster(BaseModel):
         except CroniterBadDateError as error:
             raise ValueError(f"'{schedule}' never comes") from error
         return expression
-
-    @field_validator("shedder")
-    @classmethod
-    def _is_shedder(cls, name: str) -> str:
-        return _strategy(name, SHEDDERS, "shedder")
-
-    @field_validator("placement")
-    @classmethod
-    def _is_placement(cls, name: str) -> str:
-        return _strategy(name, PLACEMENTS, "placement strategy")
 
 
 class _Registry(BaseModel):
@@ -202,12 +204,3 @@ def _checked(where: str, model: type[T], document: object) -> T:
         return model.model_validate(document)
     except ValidationError as error:
         raise UsageError(f"{where} is not valid: {some_of(problems(error))}") from error
-
-
-def _strategy(name: str, known: Any, kind: str) -> str:
-    if name not in (ALL, CONFIGURED):
-        try:
-            find(known, name, kind)
-        except UsageError as error:
-            raise ValueError(str(error)) from error
-    return name

@@ -27,6 +27,7 @@ from pulsar_advisor.model.bounds import (
     Bounds,
 )
 from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.strategy.entry import Strategy
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -56,22 +57,8 @@ def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
     A form is built before any cluster is queried, so its default is `configured`, which `recommend` resolves.
     """
     return {
-        "shedder": Param(
-            shedder,
-            type="string",
-            enum=[*_BOTH, *(strategy.name for strategy in SHEDDERS)],
-            values_display=_BOTH | {s.name: f"{s.name}: {s.summary}" for s in SHEDDERS},
-            title="Shedder",
-            section="What to recommend",
-        ),
-        "placement": Param(
-            placement,
-            type="string",
-            enum=[*_BOTH, *(strategy.name for strategy in PLACEMENTS)],
-            values_display=_BOTH | {s.name: f"{s.name}: {s.summary}" for s in PLACEMENTS},
-            title="Placement strategy",
-            section="What to recommend",
-        ),
+        "shedder": _strategy_param(shedder, SHEDDERS, "Shedder"),
+        "placement": _strategy_param(placement, PLACEMENTS, "Placement strategy"),
         "splits": Param(True, type="boolean", title="Recommend splits too", section="What to recommend"),
         "unload_children": Param(
             False,
@@ -103,6 +90,13 @@ def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
             "Empty: those within the grace period of unloads",
         ),
     }
+
+
+def _strategy_param(default: str, strategies: Iterable[Strategy], title: str) -> Param:
+    display = _BOTH | {strategy.name: f"{strategy.name}: {strategy.summary}" for strategy in strategies}
+    return Param(
+        default, type="string", enum=list(display), values_display=display, title=title, section="What to recommend"
+    )
 
 
 def _percent_param(title: str, description: str, section: str = "What to recommend") -> Param:
