@@ -150,7 +150,6 @@ def cluster_of(dag: str) -> str:
 
 def clusters_to_build(base: str) -> Iterator[Cluster]:
     """The clusters whose DAGs this process needs: all of them, or in a task only the one whose DAG it runs."""
-
     running = get_parsing_context().dag_id
     for each in clusters().values():
         if running in (None, labelled(base, each)):

@@ -86,7 +86,6 @@ def given_plan(plan: Any) -> PlanReference:
 
     It comes from an XCom, which whoever may edit the DAG run can set to anything.
     """
-
     from pulsar_advisor.storage.plans import PlanReference
 
     try:

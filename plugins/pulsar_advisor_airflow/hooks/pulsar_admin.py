@@ -100,7 +100,6 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
 
 def _credentials(connection: Connection, extra: Fields) -> Fields:
     """What login and password contain: an OAuth2 client's id and secret, a user's name and password, or a token."""
-
     login, password = connection.login, connection.password
     oauth2 = {name: extra.get(f"{OAUTH2}{name}") for name in OAUTH2_FIELDS}
     if filled(oauth2["issuer_url"]):

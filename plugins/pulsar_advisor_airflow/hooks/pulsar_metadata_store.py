@@ -71,7 +71,6 @@ class PulsarZooKeeperHook(_MetadataStoreHook):
 
     def fields(self) -> Fields:
         """The connection as fields of `ZooKeeperConnection`, not yet checked."""
-
         connection, extra = connection_and_extra(self.zookeeper_conn_id, self.conn_type)
         fields = {"hosts": extra.get("hosts") or "", **plain_fields(extra, ZOOKEEPER_FIELDS)}
         if connection.login:
@@ -97,7 +96,6 @@ class PulsarOxiaHook(_MetadataStoreHook):
 
     def fields(self) -> Fields:
         """The connection as fields of `OxiaConnection`, not yet checked."""
-
         connection, extra = connection_and_extra(self.oxia_conn_id, self.conn_type)
         fields = {"url": extra.get("url") or "", **plain_fields(extra, OXIA_FIELDS)}
         return fields | ({"token": SecretStr(connection.password)} if connection.password else {})

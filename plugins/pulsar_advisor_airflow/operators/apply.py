@@ -133,12 +133,10 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
     def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
         """Continue a parked run, and return its result; the event says which wait is over."""
-
         return self._carried_out(context, parking_of(event["waited"]))
 
     def _require_nobody_at_it(self) -> None:
         """Fail if the plan is being carried out."""
-
         with as_airflow_errors(), opened_ledger(root_at(self.root, self.cluster)) as ledger:
             ended_runs(ledger, given_plan(self.plan).digest, "wait until the other DAG run, or the shell, has ended it")
 
@@ -147,7 +145,6 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
         Also if the ledger doesn't answer.
         """
-
         try:
             with opened_ledger(root_at(self.root, self.cluster)) as ledger:
                 run = unfinished_run(runs_of_plan(ledger, given_plan(self.plan).digest))

@@ -295,7 +295,6 @@ def _gate(context: Context) -> str:
 
 def _another_person(responder: str | None, proposer: str | None) -> Person:
     """The person who answered. Raises `Refused` if that is who proposed, or unknown."""
-
     if responder is None:
         raise Refused("Airflow doesn't report who approved it")
     if proposer is None or same_person(responder, proposer):

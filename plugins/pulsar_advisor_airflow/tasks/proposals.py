@@ -99,7 +99,6 @@ def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, st
     Fails if the DAG run, or this task, was cleared and they didn't propose this plan before: then the plan was made for
     whoever cleared it, and Airflow doesn't say who that was. That person could approve it, too.
     """
-
     reference = given_plan(next(filter(None, candidates), None))
     context = get_current_context()
     dag_run = context["dag_run"]

@@ -54,7 +54,6 @@ def await_end(ledger: Ledger, digest: str) -> int | None:
     has parked it; but a roll must know that a turn's run only lost its process. Returns the number of a run that goes
     on nevertheless.
     """
-
     deadline_s = monotonic() + LEASE_MS / 1000
     while run := next((run for run in runs_of_roll(ledger, digest) if is_held(ledger, run)), None):
         # A worker that was killed since this began may have renewed its lease, which then outlasts the deadline.

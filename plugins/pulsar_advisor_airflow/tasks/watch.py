@@ -45,7 +45,6 @@ def overdue_clusters() -> list[str]:
     people were called about. After all clusters, raises `AirflowException` naming those that couldn't be checked for
     another reason, or about which no call got through.
     """
-
     with as_airflow_errors():
         registered = clusters().values()
     now, found, failures, abandoned = datetime.now(UTC), [], [], _abandoned_runs()
@@ -147,7 +146,6 @@ def _call_once(cluster: Cluster, event: Event, key: str, about: str, sentence: s
 
     Raises `AirflowException`, so that the task fails, if no call has got through.
     """
-
     called = _state_of(cluster)
     known, *informed = called.get(key) or [""]
     if known != about:

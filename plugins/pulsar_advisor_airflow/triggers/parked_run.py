@@ -55,7 +55,6 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """One event, when the run may go on."""
-
         clock = asyncio.get_running_loop().time
         over_s = clock() + parking_of(self.wait).wait_s
         said = None
