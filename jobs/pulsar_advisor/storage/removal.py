@@ -9,15 +9,13 @@ from typing import Final
 
 from upath import UPath
 
-from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage.claim import remove_file, remove_folder, require_no_link
 from pulsar_advisor.storage.files import read_file
 from pulsar_advisor.storage.lease import LEASE, is_held
-from pulsar_advisor.storage.root import MANIFEST, PLANS, Root, Snapshot, names_in
+from pulsar_advisor.storage.root import MANIFEST, PLANS, Root, Snapshot, names_in, snapshots_in
 from pulsar_advisor.storage.store_clock import age
 
-_PREFIX: Final = "snapshot="
 _STAGE: Final = re.compile(r"[a-z_]+")
 """The name of a folder of ours. Others, such as `lost+found`, may be closed to us."""
 
@@ -43,12 +41,12 @@ def stage_folders(root: Root) -> list[str]:
 
 def made_of(root: Root, stages: Collection[str]) -> set[str]:
     """Ids of the snapshots for which some of these folders has results."""
-    return {snapshot for stage in stages for snapshot in _listed(root, stage)}
+    return {snapshot for stage in stages for snapshot in snapshots_in(root.of_cluster(stage))}
 
 
 def with_plans(root: Root) -> list[str]:
     """Ids of the snapshots that may have plan files."""
-    return _listed(root, PLANS)
+    return snapshots_in(root.of_cluster(PLANS))
 
 
 def new_plan_files(root: Root, snapshots: Iterable[str], known: Collection[str]) -> Iterator[PlanFile]:
@@ -88,7 +86,7 @@ def with_raw_files(root: Root) -> set[str]:
     """
     parent = root.of_cluster("raw")
     inside = (path.parts[len(parent.parts) :] for path in parent.rglob("*"))
-    return {parts[0].removeprefix(_PREFIX) for parts in inside if len(parts) > 1 and parts[1] != MANIFEST}
+    return {parts[0].removeprefix("snapshot=") for parts in inside if len(parts) > 1 and parts[1] != MANIFEST}
 
 
 def remove_raw_files(snapshot: Snapshot) -> None:
@@ -107,13 +105,6 @@ def _is_held(lease: UPath) -> bool:
         return is_held(read_file(lease, "prune"), age(lease))
     except AdvisorError:
         return True
-
-
-def _listed(root: Root, stage: str) -> list[str]:
-    """Ids of the snapshots with a folder in that of a stage: one listing, as on an object store each look costs."""
-    names = names_in(root.of_cluster(stage))
-    ids = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
-    return list(filter(is_snapshot_id, ids))
 
 
 def _folders(parent: UPath) -> list[UPath]:

@@ -157,11 +157,10 @@ class Root:
     def folders(self) -> list[str]:
         """Ids that have a folder, sorted, from a single listing. Refuses a root that is a file."""
         with attempting(f"list {self.location}"):
-            names = names_in(self.location / "raw" / f"cluster={self.cluster}")
-            if not names and self.location.is_file():
+            ids = snapshots_in(self.location / "raw" / f"cluster={self.cluster}")
+            if not ids and self.location.is_file():
                 raise UsageError(f"root {self.location} is a file: name a folder")
-        ids = (name.removeprefix("snapshot=") for name in names if name.startswith("snapshot="))
-        return sorted(filter(is_snapshot_id, ids))
+        return ids
 
     def resolve(self, id: str) -> Snapshot:
         """An existing snapshot; `latest` is the newest one. Raises `UsageError` if there is none."""
@@ -236,6 +235,12 @@ class Day:
     def result_file(self) -> UPath:
         """Where folding it writes its result."""
         return self.folder("result") / RESULT
+
+
+def snapshots_in(parent: Path | UPath) -> list[str]:
+    """Ids of the snapshots with a folder in a stage's, sorted: one listing, as on an object store each look costs."""
+    ids = (name.removeprefix("snapshot=") for name in names_in(parent) if name.startswith("snapshot="))
+    return sorted(filter(is_snapshot_id, ids))
 
 
 def _clusters_in(parent: Path | UPath) -> list[str]:
