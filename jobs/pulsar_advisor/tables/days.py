@@ -21,7 +21,7 @@ from pulsar_advisor.storage.files import sha256_hex, sha256_of_file, write_file
 from pulsar_advisor.storage.history import day_if_any
 from pulsar_advisor.storage.root import Day, Root
 from pulsar_advisor.tables.parquet import as_parquet
-from pulsar_advisor.tables.stored import stored_files
+from pulsar_advisor.tables.stored import stored_files, stored_rows_if_any
 
 _AGAIN: Final = "fold the day again"
 _PARTS: Final = "import"
@@ -93,13 +93,7 @@ def write_part(day: Day, name: str, rows: pa.Table) -> None:
 
 def read_part(day: Day, name: str) -> pa.Table | None:
     """The part with this name, or None. Raises `StorageError` if it can't be read."""
-    path = _part(day, name)
-    if not path.exists():
-        return None
-    try:
-        return stored_files([path]).to_table()
-    except (OSError, pa.ArrowException) as error:
-        raise StorageError(f"{path} can't be read: {error}: remove it and import the day again") from error
+    return stored_rows_if_any(_part(day, name), "remove it and import the day again")
 
 
 def remove_parts(day: Day, require: Callable[[], None]) -> None:

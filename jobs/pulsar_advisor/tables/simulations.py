@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-import pyarrow as pa
 from upath import UPath
 
-from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.storage.claim import remove_file, remove_other_files, require_no_link
@@ -17,7 +15,7 @@ from pulsar_advisor.storage.root import RESULT, Snapshot
 from pulsar_advisor.tables.columns import TRAFFIC, Table
 from pulsar_advisor.tables.parquet import write_table
 from pulsar_advisor.tables.simulation_schemas import SIMULATIONS
-from pulsar_advisor.tables.stored import stored_files
+from pulsar_advisor.tables.stored import stored_rows_if_any
 
 FOLDER: Final = "simulations"
 SCORES: Final = "scores"
@@ -55,13 +53,10 @@ def scores_of_part(snapshot: Snapshot, part: str) -> list[Row] | None:
 
     Raises `StorageError`.
     """
-    file = snapshot.folder(f"{FOLDER}/{SCORES}") / part
-    if not file.exists():
+    found = stored_rows_if_any(snapshot.folder(f"{FOLDER}/{SCORES}") / part, "remove it and simulate again")
+    if found is None:
         return None
-    try:
-        rows: list[Row] = stored_files([file]).to_table().to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        raise StorageError(f"{file} can't be read: {error}: remove it and simulate again") from error
+    rows: list[Row] = found.to_pylist()
     return rows if all(row["error"] is None for row in rows) else None
 
 

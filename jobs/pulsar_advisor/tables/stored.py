@@ -86,6 +86,16 @@ def stored_files(paths: Sequence[UPath], types: Mapping[str, pa.DataType] | None
     return ds.FileSystemDataset(fragments, columns, _FORMAT, LocalFileSystem())
 
 
+def stored_rows_if_any(path: UPath, todo: str) -> pa.Table | None:
+    """The rows of a file that may not be there; `todo` is the advice if it can't be read. Raises `StorageError`."""
+    if not path.exists():
+        return None
+    try:
+        return stored_files([path]).to_table()
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"{path} can't be read: {error}: {todo}") from error
+
+
 def _fetched(path: UPath) -> pa.Buffer:
     """An object of a store in Arrow's own memory. Raises `OSError`.
 
