@@ -54,7 +54,7 @@ class BundleStats(AllowList):
 
 
 class SystemResourceUsage(AllowList):
-    """The Simple manager's five resources."""
+    """The five resources by which the Simple and the Extensible manager see a broker's load."""
 
     cpu: ResourceUsage | UnsetType = UNSET
     memory: ResourceUsage | UnsetType = UNSET

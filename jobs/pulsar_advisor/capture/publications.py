@@ -214,9 +214,7 @@ def write_heard(session: Session, heard: Heard) -> None:
             session.journal.miss(surface, heard.refused)
         return
     for one in heard.unreadable:
-        session.journal.note(
-            Failure(surface=one.surface, broker=None, error=one.error, size=one.size, sha256=one.sha256)
-        )
+        session.journal.note(Failure(broker=None, **msgspec.structs.asdict(one)))
     for surface in PUBLISHED:
         messages: tuple[Message[Any], ...] = getattr(heard, surface)
         received = heard.received.get(surface, Received())

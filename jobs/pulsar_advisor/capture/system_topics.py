@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 from pulsar_advisor.admin.binary_client import OPERATION_LIMIT_S, binary_client
 from pulsar_advisor.admin.decoding import Document, UnreadableAnswer, decode
 from pulsar_advisor.admin.transport import AdminTransport
-from pulsar_advisor.capture.documents import AllowList, BundleStats, Count, Number, ResourceUsage, Text
+from pulsar_advisor.capture.documents import AllowList, BundleStats, Count, Number, SystemResourceUsage, Text
 from pulsar_advisor.capture.journal import SERVICE, now_ms
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE, ServiceUnitState, prevailing
 from pulsar_advisor.capture.session import Session
@@ -44,14 +44,9 @@ TOPICS: Final = {
 }
 
 
-class BrokerLoadData(AllowList):
+class BrokerLoadData(SystemResourceUsage):
     """The load that a broker publishes: ratios, messages/s, bytes/s, epoch milliseconds."""
 
-    cpu: ResourceUsage | UnsetType = UNSET
-    memory: ResourceUsage | UnsetType = UNSET
-    directMemory: ResourceUsage | UnsetType = UNSET
-    bandwidthIn: ResourceUsage | UnsetType = UNSET
-    bandwidthOut: ResourceUsage | UnsetType = UNSET
     msgRateIn: Number = UNSET
     msgRateOut: Number = UNSET
     msgThroughputIn: Number = UNSET
