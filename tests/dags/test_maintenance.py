@@ -16,10 +16,8 @@ from sqlalchemy import update
 
 from dags.conftest import RunDag, Stages
 from pulsar_advisor.execution.cluster.cluster_port import Override
-from pulsar_advisor.execution.consent.approval import approve, propose
-from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.approvals import Terms
-from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
+from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.ledger.tables import Run
@@ -27,7 +25,7 @@ from pulsar_advisor.execution.run.guard.settings import OFF
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.tasks import maintenance, runs
-from unit.execution.actors import ALICE, BOB, EVERY_CONSENT, started
+from unit.execution.actors import ALICE, started
 
 pytestmark = pytest.mark.airflow
 
@@ -59,9 +57,7 @@ def reached(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
 def guarding(stages: Stages) -> Iterator[HeldRun]:
     """A run that has switched shedding off."""
     with closing(stages.ledger()) as ledger:
-        propose(ledger, stages.plan, ALICE)
-        who = {"digest": digest_of(stages.plan), "approver": BOB, "policy": ApprovalPolicy()}
-        held = start_run(ledger, stages.plan, approve(ledger, stages.plan, **who, terms=Terms(consents=EVERY_CONSENT)))
+        held = started(ledger, stages.plan)
         record_switching_off(held, SHEDDING, "true", OFF, {})
         stages.cluster.send(Override(SHEDDING, OFF))
         yield held

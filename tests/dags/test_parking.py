@@ -16,17 +16,15 @@ from airflow.sdk.module_loading import import_string
 from dags.conftest import Answer, RunDag, Stages, cancel
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.cluster.cluster_port import Unload
-from pulsar_advisor.execution.consent.approval import approve, propose, standing_approval
-from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.approvals import Terms
-from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run, take_over
+from pulsar_advisor.execution.consent.approval import standing_approval
+from pulsar_advisor.execution.ledger.held_run import HeldRun, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.run.steering import abort, go_on, pause
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
-from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
+from unit.execution.actors import ALICE, FOUR_EYES, started
 from unit.execution.doubles import B2, LOWER, NAMESPACE
 
 pytestmark = pytest.mark.airflow
@@ -42,9 +40,7 @@ def ledger(stages: Stages) -> Iterator[Ledger]:
 
 @pytest.fixture
 def parked(stages: Stages, ledger: Ledger) -> HeldRun:
-    propose(ledger, stages.plan, ALICE)
-    who = {"digest": digest_of(stages.plan), "approver": BOB, "policy": ApprovalPolicy()}
-    held = start_run(ledger, stages.plan, approve(ledger, stages.plan, **who, terms=Terms(consents=EVERY_CONSENT)))
+    held = started(ledger, stages.plan)
     held.park("waits 60 s between two waves")
     return held
 
@@ -103,7 +99,7 @@ def test_a_run_that_another_task_has_parked_again_is_not_gone_on_with_nor_stoppe
     stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trigger.wait = as_json(Parking("pause", 0.1, hold=(1, 1)))
-    seen, approval = run_by_id(ledger, parked.id), standing_approval(ledger, stages.plan, ApprovalPolicy())
+    seen, approval = run_by_id(ledger, parked.id), standing_approval(ledger, stages.plan, FOUR_EYES)
     take_over(ledger, seen, approval).park("waits 60 s while the first step holds")
     cancel(trigger, monkeypatch, "failed")
     assert (fires(trigger, 5), run_by_id(ledger, parked.id).state) == (False, "active")
@@ -112,7 +108,7 @@ def test_a_run_that_another_task_has_parked_again_is_not_gone_on_with_nor_stoppe
 def test_a_run_that_a_shell_has_gone_on_with_occupies_no_worker_until_it_ends(
     stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun
 ) -> None:
-    approval = standing_approval(ledger, stages.plan, ApprovalPolicy())
+    approval = standing_approval(ledger, stages.plan, FOUR_EYES)
     shell = take_over(ledger, run_by_id(ledger, parked.id), approval)
     assert not fires(trigger, 5)
     shell.end("stopped", "ended by SIGINT")

@@ -16,9 +16,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from dags.conftest import Answer, RunDag, Stages
 from dags.rebalancing import FAST, kinds, last_request
-from pulsar_advisor.execution.consent.approval import approve, propose, standing_approval
+from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
-from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.switches import record_switching_off
@@ -49,8 +48,7 @@ BELOW_THE_GATE = ("apply", "after.capture", "after.normalize", "verify")
 def test_a_plan_that_was_carried_out_is_not_put_before_anybody_again(stages: Stages, run_dag: RunDag) -> None:
     digest = stages.write_plan()
     with closing(stages.ledger()) as ledger:
-        approved(ledger, stages.plan)
-        start_run(ledger, stages.plan, standing_approval(ledger, stages.plan, FOUR_EYES)).end("done", "")
+        started(ledger, stages.plan).end("done", "")
     state, tasks = run_dag("pulsar_rebalance", {"digest": digest, **FAST})
     assert (state, tasks["propose"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
     assert kinds(stages).count("proposed") == 1

@@ -13,18 +13,14 @@ from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleA
 from fastapi.testclient import TestClient
 
 import documents
-from pulsar_advisor.execution.consent.approval import approve, propose
-from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.approvals import Terms
-from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
+from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.roll.conduct import Roll
 from pulsar_advisor.model.plans.plan import Plan
-from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
+from unit.execution import actors
 from unit.execution.doubles import SNAPSHOT, make_plan, unload_step
 
 OF_DAGS: Final[Mapping[str, Callable[[str, str, str], bool]]] = {
@@ -127,12 +123,7 @@ def held(ledger: Ledger, plan: Plan) -> HeldRun:
 
 def started(ledger: Ledger, plan: Plan) -> HeldRun:
     """A run of a plan that alice proposed and bob approved, and that has sent its first step."""
-    propose(ledger, plan, ALICE)
-    policy = ApprovalPolicy()
-    approval = approve(
-        ledger, plan, digest=digest_of(plan), approver=BOB, policy=policy, terms=Terms(consents=EVERY_CONSENT)
-    )
-    held = start_run(ledger, plan, approval)
+    held = actors.started(ledger, plan)
     held.sent("step-001", "PUT /unload", None)
     return held
 
