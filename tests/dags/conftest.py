@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import itertools
 import json
 import os
 import tempfile
@@ -117,6 +118,12 @@ class Stages:
         taken = len(self.root.snapshots())
         snapshot = snapshot_id(datetime.now(UTC) + timedelta(seconds=taken))
         write_file(self.root.snapshot(snapshot).folder("raw") / MANIFEST, b"{}")
+        return snapshot
+
+    def validated(self) -> str:
+        """A new snapshot that was validated."""
+        snapshot = self.snapshot()
+        self._validate(snapshot)
         return snapshot
 
     def write_plan(self, snapshot: str | None = None) -> str:
@@ -360,6 +367,14 @@ def cancel(trigger: Any, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     count = "airflow.sdk.execution_time.task_runner.RuntimeTaskInstance.get_ti_count"
     monkeypatch.setattr(count, lambda states, **_: int(state in states))
     asyncio.run(trigger.on_kill())
+
+
+def pass_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task waits in no time: each of its looks at the clock is 100 s after the one before."""
+    from pulsar_advisor_airflow.tasks import runs
+
+    monkeypatch.setattr(runs, "monotonic", itertools.count(0, 100).__next__)
+    monkeypatch.setattr(runs, "sleep", lambda _s: None)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException
 from sqlalchemy import update
 
-from dags.conftest import RunDag, Stages
+from dags.conftest import RunDag, Stages, pass_waits
 from pulsar_advisor.execution.cluster.cluster_port import Override
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.held_run import HeldRun
@@ -126,9 +126,7 @@ def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease
     monkeypatch.setattr(runs, "last_held", lambda: (1, 1))
     with guarding(stages) as held:
         with monkeypatch.context() as long:
-            ticks = itertools.count(0, 100)
-            long.setattr(runs, "monotonic", lambda: next(ticks))
-            long.setattr(runs, "sleep", lambda _s: None)
+            pass_waits(long)
             with pytest.raises(AirflowException, match=f"run {held.id} goes on, though its task has ended"):
                 tasks.restore_guard("demo", plan)
         assert stages.cluster.override(SHEDDING) == OFF
@@ -141,10 +139,9 @@ def test_a_run_whose_worker_was_killed_while_its_end_was_awaited_is_waited_for_u
     stages: Stages, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It had renewed its lease since, so that the lease outlasts the wait."""
-    ticks = itertools.count(0, 100)
     monkeypatch.setattr(maintenance, "has_begun", lambda: True)
     monkeypatch.setattr(runs, "last_held", lambda: (1, 1))
-    monkeypatch.setattr(runs, "monotonic", lambda: next(ticks))
+    pass_waits(monkeypatch)
     with guarding(stages) as held, closing(stages.ledger()) as ledger:
         sleeps = itertools.count(1)
 
@@ -162,10 +159,8 @@ def test_a_run_whose_worker_was_killed_while_its_end_was_awaited_is_waited_for_u
 def test_a_run_that_goes_on_after_its_task_and_leaves_the_balancer_on_is_no_failure(
     stages: Stages, two_clusters: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ticks = itertools.count(0, 100)
     monkeypatch.setattr(maintenance, "has_begun", lambda: True)
-    monkeypatch.setattr(runs, "monotonic", lambda: next(ticks))
-    monkeypatch.setattr(runs, "sleep", lambda _s: None)
+    pass_waits(monkeypatch)
     with closing(stages.ledger()) as ledger:
         held = started(ledger, stages.plan)
         tasks.restore_guard("demo", {"digest": held.digest})

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from dags.conftest import Answer, RunDag, Stages
+from dags.conftest import Answer, RunDag, Stages, pass_waits
 from dags.rebalancing import FAST, kinds, last_request
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
@@ -30,7 +29,7 @@ from pulsar_advisor.model.plans.plan import Doubt, Plan
 from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor_airflow import tasks
-from pulsar_advisor_airflow.tasks import proposals, runs
+from pulsar_advisor_airflow.tasks import proposals
 from unit.execution.actors import ALICE, FOUR_EYES, approved, started
 from unit.execution.doubles import (
     LOWER,
@@ -261,9 +260,7 @@ def test_a_rejection_says_nothing_about_a_run_that_another_dag_run_of_the_plan_h
             for task in session.scalars(in_run):
                 task.state = below
 
-    ticks = count(0, 100)
-    monkeypatch.setattr(runs, "monotonic", lambda: next(ticks))
-    monkeypatch.setattr(runs, "sleep", lambda _s: None)
+    pass_waits(monkeypatch)
     state, ended = run_dag("pulsar_rebalance", FAST, Answer("Reject", meanwhile=begin))
     assert (ended["approve"], ended["apply"], ended["restore_guard"]) == ("failed", below, "success")
     assert state == "failed"

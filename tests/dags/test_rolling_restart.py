@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import signal
 import threading
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
-from dags.conftest import Answer, RunDag, Stages, cancel
+from dags.conftest import Answer, RunDag, Stages, cancel, pass_waits
 from dags.rebalancing import last_request
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
@@ -38,7 +37,7 @@ from pulsar_advisor.model.plans.sealed import digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.operators import roll as operator
-from pulsar_advisor_airflow.tasks import maintenance, runs
+from pulsar_advisor_airflow.tasks import maintenance
 from pulsar_advisor_airflow.triggers import roll as trigger
 from unit.execution.actors import approved
 from unit.execution.doubles import make_plan, unload_step
@@ -145,10 +144,9 @@ def test_every_broker_is_drained_and_restarted_under_one_approval(
 
 
 def test_the_task_fails_while_a_later_turn_goes_on_without_it(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks, said = itertools.count(0, 100), list[str]()
+    said = list[str]()
     monkeypatch.setattr(maintenance, "has_begun", lambda: True)
-    monkeypatch.setattr(runs, "monotonic", lambda: next(ticks))
-    monkeypatch.setattr(runs, "sleep", lambda _s: None)
+    pass_waits(monkeypatch)
     with closing(stages.ledger()) as ledger:
         roll = drained(ledger, "demo")
 

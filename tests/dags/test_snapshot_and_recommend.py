@@ -73,8 +73,7 @@ def test_checks_are_measured_also_of_a_snapshot_that_must_not_be_used_but_not_it
         snapshots, "get_current_context", lambda: {"outlet_events": {}, "task": SimpleNamespace(outlets=())}
     )
     stages.fit_for_use = fit_for_use
-    snapshot = stages.snapshot()
-    stages._validate(snapshot)
+    snapshot = stages.validated()
     with nullcontext() if fit_for_use else pytest.raises(AirflowFailException):
         require_trusted_snapshot("demo", snapshot)
     assert measured == {"pulsar_advisor.failed_checks.demo": 0 if fit_for_use else 1}
@@ -132,8 +131,7 @@ def test_a_release_in_the_form_is_previewed_before_the_report(
         return preview()
 
     monkeypatch.setattr("pulsar_advisor.stages.upgrade.run", previewed)
-    snapshot = stages.snapshot()
-    stages._validate(snapshot)
+    snapshot = stages.validated()
     state, _ = run_dag("pulsar_recommend", {"snapshot": snapshot, "upgrade_to": "5.0.1"})
     assert (state, stages.calls[-2:]) == ("success", ["upgrade to 5.0.1", "report"])
 
@@ -146,8 +144,7 @@ def recommended(
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ADVICE_NOTIFIERS", "dags.notifiers.noting")
 
     def run() -> str:
-        snapshot = stages.snapshot()
-        stages._validate(snapshot)
+        snapshot = stages.validated()
         state, tasks = run_dag("pulsar_recommend", {"snapshot": snapshot})
         assert state == "success"
         return tasks["new_advice"]
@@ -182,8 +179,7 @@ def test_the_only_plan_of_a_recommendation_is_no_advice_unless_it_is_advised(
 def test_advice_on_an_earlier_snapshot_is_told_to_no_one(
     stages: Stages, run_dag: RunDag, recommended: Callable[[], str], noted: list[str]
 ) -> None:
-    earlier = stages.snapshot()
-    stages._validate(earlier)
+    earlier = stages.validated()
     stages.nothing_to_do = True
     recommended()
     stages.nothing_to_do = False
@@ -227,8 +223,7 @@ def test_a_webhook_hears_of_it_too_signed_and_without_a_secret(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-    snapshot = stages.snapshot()
-    stages._validate(snapshot)
+    snapshot = stages.validated()
     with HTTPServer(host="127.0.0.1", port=0) as receiver:
         receiver.expect_request("/the-password").respond_with_data("", status=204)
         monkeypatch.setenv("OUR_HOOK", receiver.url_for("/the-password"))
@@ -249,8 +244,7 @@ def test_a_webhook_that_fails_fails_no_recommendation(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "https://169.254.169.254/latest/meta-data")
-    snapshot = stages.snapshot()
-    stages._validate(snapshot)
+    snapshot = stages.validated()
     assert run_dag("pulsar_recommend", {"snapshot": snapshot})[0] == "success"
 
 

@@ -12,3 +12,11 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session("local[2]", "tests")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def many_partitions(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with the partitions of a large snapshot."""
+    spark.conf.set("spark.sql.shuffle.partitions", 8)
+    yield spark
+    spark.conf.set("spark.sql.shuffle.partitions", 1)

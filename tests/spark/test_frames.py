@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,14 +18,6 @@ from pulsar_advisor.tables.frames import (
 pytestmark = pytest.mark.spark
 
 SCHEMA = "name string, bounds array<bigint>, load double"
-
-
-@pytest.fixture
-def many_partitions(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session as a large snapshot has it."""
-    spark.conf.set("spark.sql.shuffle.partitions", 8)
-    yield spark
-    spark.conf.set("spark.sql.shuffle.partitions", 1)
 
 
 def plan(frame: DataFrame) -> str:
