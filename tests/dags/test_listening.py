@@ -33,9 +33,8 @@ def root(tmp_path: Path) -> Root:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCluster]:
     with fake_cluster() as cluster:
-        for broker in (cluster.first, cluster.second):
-            cluster.configure(broker, loadManagerClassName=EXTENSIBLE)
-            broker.answers("/broker-stats/metrics", [])
+        cluster.configure_all(loadManagerClassName=EXTENSIBLE)
+        cluster.answers("/broker-stats/metrics", [])
         connect(monkeypatch, cluster)
         yield cluster
 
@@ -124,8 +123,7 @@ def test_a_short_wait_starts_no_process(
 def test_brokers_of_another_load_manager_are_not_listened_to(
     cluster: FakeCluster, root: Root, sealed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for broker in (cluster.first, cluster.second):
-        cluster.configure(broker, loadManagerClassName=MODULAR)
+    cluster.configure_all(loadManagerClassName=MODULAR)
     client = Client({})
     monkeypatch.setattr("pulsar.Client", client)
     snapshot = operator(root).execute({})

@@ -10,7 +10,6 @@ from unit.capture.fake_topics import EXTENSIBLE
 
 @pytest.fixture
 def extensible(cluster: FakeCluster) -> FakeCluster:
-    for broker in (cluster.first, cluster.second):
-        cluster.configure(broker, loadManagerClassName=EXTENSIBLE)
-        broker.answers("/broker-stats/metrics", [])
+    cluster.configure_all(loadManagerClassName=EXTENSIBLE)
+    cluster.answers("/broker-stats/metrics", [])
     return cluster

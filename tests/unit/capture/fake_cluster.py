@@ -106,9 +106,23 @@ class FakeCluster:
             broker.answers(
                 "/broker-stats/topics", {"retail/orders": {bundle_range: {"persistent": {TOPIC: TOPIC_STATS}}}}
             )
-            self.configure(broker, loadManagerClassName=MODULAR)
-            broker.answers("/brokers/version", "4.0.8")
-            self._answer_for_the_cluster(broker)
+        self.configure_all(loadManagerClassName=MODULAR)
+        self._answer_for_the_cluster()
+
+    def answers(self, path: str, document: Any, status: int = 200) -> None:
+        """From now on, GET of this path is answered so, whichever broker is asked."""
+        for broker in (self.first, self.second):
+            broker.answers(path, document, status)
+
+    def answers_by(self, path: str, handler: Any) -> None:
+        """From now on, GET of this path is answered by a function of the request, whichever broker is asked."""
+        for broker in (self.first, self.second):
+            broker.answers_by(path, handler)
+
+    def configure_all(self, **settings: str) -> None:
+        """Give every broker these settings."""
+        for broker in (self.first, self.second):
+            self.configure(broker, **settings)
 
     def configure(self, broker: FakeBroker, **settings: str) -> None:
         """Give a broker these settings beside the cluster's name and a secret."""
@@ -119,26 +133,27 @@ class FakeCluster:
         urls = (self.first.url, self.second.url)
         return CaptureOptions(admin=AdminConnection(**{"admin_urls": urls, "connect_timeout_s": 2, **admin}))
 
-    def _answer_for_the_cluster(self, broker: FakeBroker) -> None:
-        broker.answers("/brokers/fake", [self.first.id, self.second.id])
-        broker.answers("/brokers/leaderBroker", {"brokerId": self.second.id})
-        broker.answers("/brokers/configuration/values", {"loadBalancerEnabled": "true", "someSecret": SECRET})
-        broker.answers("/clusters/fake/namespaceIsolationPolicies", {"reason": "none"}, status=404)
-        broker.answers("/clusters/fake/failureDomains", {"zone-a": {"brokers": [self.first.id]}})
-        broker.answers("/tenants", ["retail"])
-        broker.answers("/namespaces/retail", ["retail/orders"])
+    def _answer_for_the_cluster(self) -> None:
+        self.answers("/brokers/version", "4.0.8")
+        self.answers("/brokers/fake", [self.first.id, self.second.id])
+        self.answers("/brokers/leaderBroker", {"brokerId": self.second.id})
+        self.answers("/brokers/configuration/values", {"loadBalancerEnabled": "true", "someSecret": SECRET})
+        self.answers("/clusters/fake/namespaceIsolationPolicies", {"reason": "none"}, status=404)
+        self.answers("/clusters/fake/failureDomains", {"zone-a": {"brokers": [self.first.id]}})
+        self.answers("/tenants", ["retail"])
+        self.answers("/namespaces/retail", ["retail/orders"])
         policies = {
             "bundles": {"boundaries": BOUNDARIES, "numBundles": 2},
             "deleted": False,
             "properties": {"password": SECRET},
             "auth_policies": {"namespace_auth": {SECRET: ["produce"]}},
         }
-        broker.answers("/namespaces/retail/orders", policies)
-        broker.answers("/namespaces/retail/orders/antiAffinity", "", status=204)
-        broker.answers("/persistent/retail/orders", [TOPIC])
-        broker.answers("/persistent/retail/orders/partitioned", ["persistent://retail/orders/parts"])
-        broker.answers("/non-persistent/retail/orders/partitioned", [])
-        broker.answers("/persistent/retail/orders/parts/partitions", {"partitions": 4})
+        self.answers("/namespaces/retail/orders", policies)
+        self.answers("/namespaces/retail/orders/antiAffinity", "", status=204)
+        self.answers("/persistent/retail/orders", [TOPIC])
+        self.answers("/persistent/retail/orders/partitioned", ["persistent://retail/orders/parts"])
+        self.answers("/non-persistent/retail/orders/partitioned", [])
+        self.answers("/persistent/retail/orders/parts/partitions", {"partitions": 4})
 
 
 @contextmanager

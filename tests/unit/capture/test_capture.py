@@ -177,8 +177,7 @@ def test_a_document_that_cannot_be_decoded_costs_its_broker_only(cluster: FakeCl
 
 
 def test_a_namespace_that_cannot_be_read_is_named(cluster: FakeCluster, root: Root) -> None:
-    for broker in (cluster.first, cluster.second):
-        broker.answers("/persistent/retail/orders", {"reason": "no permission"}, status=403)
+    cluster.answers("/persistent/retail/orders", {"reason": "no permission"}, status=403)
     manifest = manifest_of(capture(cluster.options(), root))
     (entry,) = [entry for entry in manifest["missing"] if entry["namespace"]]
     assert (entry["surface"], entry["namespace"]) == ("topic_names", "retail/orders")
@@ -187,8 +186,7 @@ def test_a_namespace_that_cannot_be_read_is_named(cluster: FakeCluster, root: Ro
 
 
 def test_a_namespace_behind_a_proxy_that_does_not_know_its_path_is_named(cluster: FakeCluster, root: Root) -> None:
-    for broker in (cluster.first, cluster.second):
-        broker.answers("/persistent/retail/orders", "<html>404 Not Found</html>", status=404)
+    cluster.answers("/persistent/retail/orders", "<html>404 Not Found</html>", status=404)
     manifest = manifest_of(capture(cluster.options(), root))
     (entry,) = [entry for entry in manifest["missing"] if entry["namespace"]]
     assert (entry["surface"], entry["namespace"]) == ("topic_names", "retail/orders")
@@ -196,8 +194,7 @@ def test_a_namespace_behind_a_proxy_that_does_not_know_its_path_is_named(cluster
 
 def test_the_topics_of_a_namespace_of_three_parts_are_not_available(cluster: FakeCluster, root: Root) -> None:
     old = "retail/us-east/orders"
-    for broker in (cluster.first, cluster.second):
-        broker.answers("/namespaces/retail", ["retail/orders", old])
+    cluster.answers("/namespaces/retail", ["retail/orders", old])
     manifest = manifest_of(capture(cluster.options(), root))
     [entry] = [entry for entry in manifest["missing"] if entry["namespace"]]
     assert (entry["surface"], entry["namespace"]) == ("topic_names", old)
@@ -207,13 +204,12 @@ def test_the_topics_of_a_namespace_of_three_parts_are_not_available(cluster: Fak
 
 def test_a_broker_that_is_closing_costs_no_namespace(cluster: FakeCluster, root: Root) -> None:
     namespaces = [f"retail/n{number}" for number in range(2)]  # one for each broker
-    for broker in (cluster.first, cluster.second):
-        broker.answers("/namespaces/retail", namespaces)
-        for namespace in namespaces:
-            broker.answers(f"/namespaces/{namespace}", {})
-            broker.answers(f"/namespaces/{namespace}/antiAffinity", "", status=204)
-            for topics in ("persistent/{}", "persistent/{}/partitioned", "non-persistent/{}/partitioned"):
-                broker.answers(f"/{topics.format(namespace)}", [])
+    cluster.answers("/namespaces/retail", namespaces)
+    for namespace in namespaces:
+        cluster.answers(f"/namespaces/{namespace}", {})
+        cluster.answers(f"/namespaces/{namespace}/antiAffinity", "", status=204)
+        for topics in ("persistent/{}", "persistent/{}/partitioned", "non-persistent/{}/partitioned"):
+            cluster.answers(f"/{topics.format(namespace)}", [])
     for namespace in namespaces:
         for path in (f"/namespaces/{namespace}", f"/persistent/{namespace}"):
             cluster.second.answers(path, {"reason": "closing"}, status=503)
@@ -224,8 +220,7 @@ def test_a_broker_that_is_closing_costs_no_namespace(cluster: FakeCluster, root:
 
 def test_a_cluster_that_falls_silent_midway_is_asked_once_and_no_more(cluster: FakeCluster, root: Root) -> None:
     namespaces = [f"retail/n{number}" for number in range(50)]
-    for broker in (cluster.first, cluster.second):
-        broker.answers("/namespaces/retail", namespaces)
+    cluster.answers("/namespaces/retail", namespaces)
     manifest = manifest_of(capture(cluster.options(), root, StopBrokersAt("namespaces", cluster)))
     lost = {entry["namespace"] for entry in manifest["missing"] if entry["surface"] == "namespaces"}
     assert lost == set(namespaces)
@@ -264,16 +259,14 @@ def test_a_capture_whose_token_is_taken_away_ends(cluster: FakeCluster, root: Ro
 
 
 def test_a_namespace_deleted_while_we_read_is_not_missing(cluster: FakeCluster, root: Root) -> None:
-    for broker in (cluster.first, cluster.second):
-        broker.answers("/namespaces/retail/orders", {"reason": "Namespace does not exist"}, status=404)
+    cluster.answers("/namespaces/retail/orders", {"reason": "Namespace does not exist"}, status=404)
     manifest = manifest_of(capture(cluster.options(), root))
     assert missing(manifest) == ONLY_IN_ZOOKEEPER
 
 
 def test_a_namespace_that_is_being_deleted_is_not_asked_for_topics(cluster: FakeCluster, root: Root) -> None:
-    for broker in (cluster.first, cluster.second):
-        broker.answers("/namespaces/retail/orders", {"deleted": True})
-        broker.answers("/persistent/retail/orders", {"reason": "is being deleted"}, status=412)
+    cluster.answers("/namespaces/retail/orders", {"deleted": True})
+    cluster.answers("/persistent/retail/orders", {"reason": "is being deleted"}, status=412)
     manifest = manifest_of(capture(cluster.options(), root))
     assert missing(manifest) == ONLY_IN_ZOOKEEPER
 
@@ -281,17 +274,15 @@ def test_a_namespace_that_is_being_deleted_is_not_asked_for_topics(cluster: Fake
 def test_a_broker_that_joins_while_we_read_has_no_report(cluster: FakeCluster, root: Root) -> None:
     known, late = [cluster.first.id, cluster.second.id], "late.example:8080"
     lists = in_turn(known, [*known, late])
-    for broker in (cluster.first, cluster.second):
-        broker.answers_by("/brokers/fake", lists)
+    cluster.answers_by("/brokers/fake", lists)
     snapshot = capture(cluster.options(), root)
     assert missing(manifest_of(snapshot)) == {*ONLY_IN_ZOOKEEPER, ("load_reports", late)}
     assert [line["broker"] for line in lines_of(snapshot, "brokers")] == sorted([*known, late])
 
 
 def test_partitioned_topics_of_a_namespace_of_other_clusters_are_not_missing(cluster: FakeCluster, root: Root) -> None:
-    for broker in (cluster.first, cluster.second):
-        broker.answers("/namespaces/retail/orders", {"replication_clusters": ["west"], "allowed_clusters": []})
-        broker.answers("/persistent/retail/orders/parts/partitions", {"reason": "missing local cluster"}, status=412)
+    cluster.answers("/namespaces/retail/orders", {"replication_clusters": ["west"], "allowed_clusters": []})
+    cluster.answers("/persistent/retail/orders/parts/partitions", {"reason": "missing local cluster"}, status=412)
     manifest = manifest_of(capture(cluster.options(), root))
     assert missing(manifest) == ONLY_IN_ZOOKEEPER
 
@@ -311,8 +302,7 @@ def in_turn(*documents: Any) -> Callable[[Request], Response]:
 
 def test_brokers_are_not_gone_where_a_later_list_names_none(cluster: FakeCluster, root: Root) -> None:
     lists = in_turn([cluster.first.id, cluster.second.id], [])
-    for broker in (cluster.first, cluster.second):
-        broker.answers_by("/brokers/fake", lists)
+    cluster.answers_by("/brokers/fake", lists)
     snapshot = capture(cluster.options(), root)
     assert ("brokers", None) in missing(manifest_of(snapshot))
     assert {line["available"] for line in lines_of(snapshot, "brokers")} == {True}
@@ -322,8 +312,7 @@ def test_brokers_are_not_gone_where_a_later_list_names_none(cluster: FakeCluster
 def settled(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """A cluster whose reports cover their own bundles only, and whose statistics are updated at once."""
     monkeypatch.setattr("pulsar_advisor.capture.capture.STATISTICS_PASS_S", 0)
-    for broker in (cluster.first, cluster.second):
-        cluster.configure(broker, loadManagerClassName=MODULAR, statsUpdateFrequencyInSecs="0")
+    cluster.configure_all(loadManagerClassName=MODULAR, statsUpdateFrequencyInSecs="0")
     cluster.second.answers("/broker-stats/load-report", load_report(lastStats={UPPER: {"msgRateIn": 1.5}}))
     return cluster
 
@@ -371,8 +360,7 @@ def test_where_nothing_moved_or_no_second_pass_is_wanted_nothing_is_read_again(
 
 def test_the_extensible_manager_is_asked_for_metrics_in_place_of_load_reports(cluster: FakeCluster, root: Root) -> None:
     name = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
-    for broker in (cluster.first, cluster.second):
-        cluster.configure(broker, loadManagerClassName=name)
+    cluster.configure_all(loadManagerClassName=name)
     usage = {"dimensions": {"broker": SECRET}, "metrics": {"brk_lb_cpu_usage": 12.5, "brk_ml_cache_size": 7}}
     cluster.first.answers("/broker-stats/metrics", [usage])
     cluster.second.answers("/broker-stats/metrics", {"reason": "gone"}, status=500)
@@ -399,8 +387,7 @@ def test_a_leader_that_changes_during_a_capture_is_told_and_counts_no_unloads(
     cluster.second.answers("/broker-stats/metrics", leader_metrics(7))
 
     def then_another_leads(document: Document) -> int | None:
-        for broker in (cluster.first, cluster.second):
-            broker.answers("/brokers/leaderBroker", {"brokerId": cluster.first.id})
+        cluster.answers("/brokers/leaderBroker", {"brokerId": cluster.first.id})
         return unloads_of_leader(document)
 
     monkeypatch.setattr("pulsar_advisor.capture.surfaces.unloads_of_leader", then_another_leads)
@@ -470,12 +457,11 @@ def test_the_zookeeper_of_another_cluster_is_refused(
 
 
 def at_migration(cluster: FakeCluster, phase: str | None, release: str = "5.0.1") -> None:
-    for broker in (cluster.first, cluster.second):
-        broker.answers("/brokers/version", release)
-        if phase is None:
-            broker.answers("/metadata/migration/status", {"reason": "HTTP 404 Not Found"}, status=404)
-        else:
-            broker.answers("/metadata/migration/status", {"phase": phase, "targetUrl": "oxia://o:6648/broker"})
+    cluster.answers("/brokers/version", release)
+    if phase is None:
+        cluster.answers("/metadata/migration/status", {"reason": "HTTP 404 Not Found"}, status=404)
+    else:
+        cluster.answers("/metadata/migration/status", {"phase": phase, "targetUrl": "oxia://o:6648/broker"})
 
 
 @pytest.mark.parametrize(
@@ -666,8 +652,7 @@ def test_a_signal_leaves_no_snapshot_and_the_next_run_cleans_up(
         release.wait(240)
         return Response('["retail"]')
 
-    for broker in (cluster.first, cluster.second):
-        broker.answers_by("/tenants", hang)
+    cluster.answers_by("/tenants", hang)
     process = subprocess.Popen(
         [sys.executable, "-c", CAPTURE_IN_A_PROCESS, cluster.first.url, root.url],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},

@@ -40,11 +40,10 @@ NAMES = [
 @pytest.fixture
 def release_5(cluster: FakeCluster) -> FakeCluster:
     """A cluster of 5.0 with one scalable topic, which was an ordinary topic and has been split once."""
-    for broker in (cluster.first, cluster.second):
-        broker.answers("/brokers/version", "5.0.1")
-        broker.answers("/metadata/migration/status", {"phase": "NOT_STARTED"})
-        broker.answers("/scalable/retail/orders", [CLICKS])
-        broker.answers("/scalable/retail/orders/clicks", LAYOUT)
+    cluster.answers("/brokers/version", "5.0.1")
+    cluster.answers("/metadata/migration/status", {"phase": "NOT_STARTED"})
+    cluster.answers("/scalable/retail/orders", [CLICKS])
+    cluster.answers("/scalable/retail/orders/clicks", LAYOUT)
     return cluster
 
 
@@ -99,8 +98,7 @@ def test_segments_that_no_topic_can_have_are_a_failure_of_theirs_alone(
     release_5: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch, layout: bytes
 ) -> None:
     nodes = {"/loadbalance/brokers/" + release_5.first.id: b"{}", "/topics/retail/orders/clicks": layout}
-    for broker in (release_5.first, release_5.second):
-        broker.answers("/scalable/retail/orders/clicks", json.loads(layout))
+    release_5.answers("/scalable/retail/orders/clicks", json.loads(layout))
     snapshot = capture(with_zookeeper(release_5, nodes, monkeypatch), root)
     manifest = manifest_of(snapshot)
     assert lines_of(snapshot, "segments") == []
@@ -129,22 +127,19 @@ def test_a_namespace_that_is_deleted_meanwhile_is_not_missing(release_5: FakeClu
         release_5.second.answers("/namespaces/retail/orders", {"reason": "gone"}, status=404)
         return Response('{"reason": "gone"}', status=404, content_type="application/json")
 
-    for broker in (release_5.first, release_5.second):
-        broker.answers_by("/scalable/retail/orders", deleted)
+    release_5.answers_by("/scalable/retail/orders", deleted)
     assert gaps(capture(release_5.options(), root)) == []
 
 
 def test_brokers_that_have_no_such_list_leave_the_namespace_unlisted(release_5: FakeCluster, root: Root) -> None:
-    for broker in (release_5.first, release_5.second):
-        broker.answers("/scalable/retail/orders", "no such resource", status=404)
+    release_5.answers("/scalable/retail/orders", "no such resource", status=404)
     [(namespace, reason)] = gaps(capture(release_5.options(), root))
     assert namespace == "retail/orders"
     assert "404" in reason
 
 
 def test_a_token_that_may_not_list_them_leaves_the_namespace_unlisted(release_5: FakeCluster, root: Root) -> None:
-    for broker in (release_5.first, release_5.second):
-        broker.answers("/scalable/retail/orders", {"reason": "not allowed"}, status=403)
+    release_5.answers("/scalable/retail/orders", {"reason": "not allowed"}, status=403)
     [(namespace, reason)] = gaps(capture(release_5.options(), root))
     assert namespace == "retail/orders"
     assert "403" in reason
@@ -153,8 +148,7 @@ def test_a_token_that_may_not_list_them_leaves_the_namespace_unlisted(release_5:
 def test_a_list_with_topics_of_another_namespace_leaves_the_namespace_unlisted(
     release_5: FakeCluster, root: Root
 ) -> None:
-    for broker in (release_5.first, release_5.second):
-        broker.answers("/scalable/retail/orders", [CLICKS, "topic://retail/other/\u001b[2Jx"])
+    release_5.answers("/scalable/retail/orders", [CLICKS, "topic://retail/other/\u001b[2Jx"])
     [(namespace, reason)] = gaps(capture(release_5.options(), root))
     assert namespace == "retail/orders"
     assert reason == "the list has topic://retail/other/\\x1b[2Jx, which is not of this namespace"
@@ -168,14 +162,12 @@ def test_segments_that_are_loaded_and_that_no_broker_lists_are_noted(cluster: Fa
 
 
 def test_a_scalable_topic_that_is_deleted_meanwhile_is_not_missing(release_5: FakeCluster, root: Root) -> None:
-    for broker in (release_5.first, release_5.second):
-        broker.answers("/scalable/retail/orders/clicks", {"reason": "gone"}, status=404)
+    release_5.answers("/scalable/retail/orders/clicks", {"reason": "gone"}, status=404)
     snapshot = capture(release_5.options(), root)
     assert (lines_of(snapshot, "segments"), gaps(snapshot)) == ([], [])
 
 
 def test_a_layout_that_can_not_be_decoded_is_recorded(release_5: FakeCluster, root: Root) -> None:
-    for broker in (release_5.first, release_5.second):
-        broker.answers("/scalable/retail/orders/clicks", {"segments": {"0": {"segmentId": "x"}}})
+    release_5.answers("/scalable/retail/orders/clicks", {"segments": {"0": {"segmentId": "x"}}})
     failures = manifest_of(capture(release_5.options(), root))["failures"]
     assert [failure["surface"] for failure in failures] == ["segments"]

@@ -142,12 +142,9 @@ def test_other_load_managers_have_no_such_topics_and_none_is_made(
 def test_a_channel_in_the_metadata_store_is_read_there(
     extensible: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for broker in (extensible.first, extensible.second):
-        extensible.configure(
-            broker,
-            loadManagerClassName=EXTENSIBLE,
-            loadManagerServiceUnitStateTableViewClassName=METADATA_STORE,
-        )
+    extensible.configure_all(
+        loadManagerClassName=EXTENSIBLE, loadManagerServiceUnitStateTableViewClassName=METADATA_STORE
+    )
     nodes = {
         f"/loadbalance/brokers/{extensible.first.id}": b"{}",
         f"/service_unit_state/{LOWER}": b'{"state": "Owned", "dstBroker": "a:1", "versionId": 2}',
