@@ -16,7 +16,15 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import RESUMED, pause_of_run
 from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.rolls import require_no_other_roll
-from pulsar_advisor.execution.ledger.runs import LEASE_MS, PARKED_AT_MS, end_runs, is_held, is_parked, run_by_id
+from pulsar_advisor.execution.ledger.runs import (
+    LEASE_MS,
+    PARKED_AT_MS,
+    STEP_SENT,
+    end_runs,
+    is_held,
+    is_parked,
+    run_by_id,
+)
 from pulsar_advisor.execution.ledger.seals import RELEASE
 from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps_of_run
 from pulsar_advisor.execution.ledger.tables import UNFINISHED, Approval, Base, Run, StepRecord
@@ -31,9 +39,6 @@ from pulsar_advisor.storage.process import this_process
 _RENEW_MS: Final = 15_000
 _ONE_ACTIVE: Final = ("runs_one_active_per_cluster", "runs.cluster_name")
 """How PostgreSQL and SQLite name the index that a second active run violates."""
-
-STEP_SENT: Final = "step sent"
-"""Kind of event: one call of a step is about to be sent."""
 
 
 class LeaseLost(AdvisorError):

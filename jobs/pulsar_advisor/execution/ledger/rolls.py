@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger, recorded
 from pulsar_advisor.execution.ledger.pauses import PAUSE_LIFTED, pause_of_plan
-from pulsar_advisor.execution.ledger.runs import is_held, kind_of_end
-from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, Run
+from pulsar_advisor.execution.ledger.runs import STEP_SENT, is_held, kind_of_end
+from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanRecord, PlanSummary, Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
@@ -100,7 +100,8 @@ class RecordedRoll:
     pause: str | None = None
     """Who asked for a pause, in words; None without a request, or once it was lifted."""
     is_turn_again: bool = False
-    """Whether the balancer was on since the broker was emptied: its turn is planned again, and switches it off."""
+    """Whether the balancer was on, or another plan was carried out, since the broker was emptied: its turn is planned
+    again, and switches the balancer off."""
     is_given_up: bool = False
     """Whether whatever carried it on, such as a task, has ended, and nothing has taken it up since."""
 
@@ -119,9 +120,12 @@ def recorded_roll(ledger: Ledger, digest: str) -> RecordedRoll:
 
 def _recorded(session: Session, digest: str) -> RecordedRoll:
     kinds = (TURN_BEGUN, _DRAINED, _ANNOUNCED, _RESTARTED, _ENDED, _GIVEN_UP, _TAKEN_UP, PAUSE_LIFTED)
-    seen = RecordedRoll()
+    seen, drained_in = RecordedRoll(), 0
     for event in session.scalars(select(Event).where(Event.digest == digest, Event.kind.in_(kinds)).order_by(Event.id)):
         seen = _after(session, seen, event)
+        drained_in = event.id if event.kind == _DRAINED else drained_in
+    if seen.is_drained and seen.announced is None and _others_move(session, digest, seen.turns, drained_in):
+        seen = replace(seen, is_drained=False, is_turn_again=True)
     return replace(seen, pause=pause_of_plan(session, digest))
 
 
@@ -157,6 +161,17 @@ def _is_moved(session: Session, turns: Sequence[RollTurn], before: int) -> bool:
         return False
     done = select(Event.id).where(Event.digest == turns[-1].plan, Event.kind == kind_of_end("done"), Event.id < before)
     return session.scalars(done.limit(1)).one_or_none() is not None
+
+
+def _others_move(session: Session, roll: str, turns: Sequence[RollTurn], after: int) -> bool:
+    """Whether another plan's call was sent to the roll's cluster after an event: one may run while the roll's approval
+    isn't in force.
+    """
+    cluster = select(PlanRecord.cluster_name).where(PlanRecord.digest == roll).scalar_subquery()
+    own = {roll, *(turn.plan for turn in turns if turn.plan)}
+    sent = select(Event.id).join(Run, Run.id == Event.run_id).where(Event.id > after, Event.kind == STEP_SENT)
+    of_others = sent.where(Run.cluster_name == cluster, Run.digest.not_in(own))
+    return session.scalars(of_others.limit(1)).one_or_none() is not None
 
 
 def add_turn(ledger: Ledger, session: Session, roll: str, turn: RollTurn) -> None:

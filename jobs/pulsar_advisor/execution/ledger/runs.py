@@ -20,6 +20,8 @@ from pulsar_advisor.storage.process import Process, has_ended
 PARKED_AT_MS: Final = 0
 """The heartbeat of an active run that no process holds."""
 
+STEP_SENT: Final = "step sent"
+"""Kind of event: one call of a step is about to be sent."""
 NOT_DRAINED: Final = "not drained"
 DRAINED: Final = "drained"
 """Kinds of events: what the last look at the brokers that a finished plan drains found."""

@@ -10,8 +10,9 @@ from typing import Any, Final
 from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.execution.ledger.held_run import STEP_SENT, HeldRun
+from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger, recorded
+from pulsar_advisor.execution.ledger.runs import STEP_SENT
 from pulsar_advisor.execution.ledger.tables import GUARD_EVENTS, OF_GUARDS, Event, Run
 
 _SWITCHED_OFF, _SWITCHED_BACK = GUARD_EVENTS

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
-from pulsar_advisor.execution.ledger.held_run import STEP_SENT
 from pulsar_advisor.execution.ledger.plans import recorded_plan
-from pulsar_advisor.execution.ledger.runs import runs_since
+from pulsar_advisor.execution.ledger.runs import STEP_SENT, runs_since
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run import pace
 from pulsar_advisor.execution.run.health import check_approval, check_guard, check_health

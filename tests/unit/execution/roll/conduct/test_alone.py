@@ -6,18 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from pulsar_advisor.execution.consent.approval import standing_approval
+from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
 from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.roll.conduct import Roll, go_on
 from pulsar_advisor.execution.roll.status import status_of, waits_for
 from pulsar_advisor.execution.roll.steering import announce
+from pulsar_advisor.execution.run.guard.settings import GUARDED
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.names import short
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.plans.sealed import digest_of
-from unit.execution.actors import FOUR_EYES, approved, run
+from unit.execution.actors import BOB, FOUR_EYES, approved, run
 from unit.execution.doubles import B1, B2, B3, BASKETS, LOWER, FakeCluster, Killed, make_plan, unload_step
 from unit.execution.roll.doubles import (
     OLIVE,
@@ -51,6 +52,25 @@ def test_no_run_of_another_plan_becomes_active_though_a_roll_has_drained_a_broke
     cluster.mistaken_once("migrating", lambda: go_on(roll) and None)  # asked last before a run
     with pytest.raises(Refused, match=f"the roll {roll.digest} is under way"):
         run(onto_it, ledger, cluster, resume=not begins)
+    assert (status_of(ledger, roll.plan).restart, cluster.owned_bundles(B1)) == (B1, frozenset())
+
+
+def test_a_drained_broker_is_drained_again_after_another_plan_that_began_while_the_roll_was_not_approved(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    cluster.overrides = dict.fromkeys(GUARDED, "false")  # by hand, so that nothing is given back in between
+    go_on(roll)
+    withdraw(ledger, roll.digest, BOB)
+    cluster.time.pass_s(1)
+    run(
+        approved(ledger, make_plan([unload_step(bundle=LOWER, source=B2, destination=B1, namespace=BASKETS)])),
+        ledger,
+        cluster,
+    )
+    approved(ledger, roll.plan)
+    assert status_of(ledger, roll.plan).restart is None
+    cluster.time.pass_s(1)
+    go_on(roll)
     assert (status_of(ledger, roll.plan).restart, cluster.owned_bundles(B1)) == (B1, frozenset())
 
 
