@@ -124,7 +124,9 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
     for event in session.scalars(select(Event).where(Event.digest == digest, Event.kind.in_(kinds)).order_by(Event.id)):
         seen = _after(session, seen, event)
         drained_in = event.id if event.kind == _DRAINED else drained_in
-    if seen.is_drained and seen.announced is None and _others_move(session, digest, seen.turns, drained_in):
+    is_waiting = seen.is_drained and seen.announced is None and seen.ended is None
+    is_waiting = is_waiting and seen.turns[-1].broker not in seen.restarted
+    if is_waiting and _others_move(session, digest, seen.turns, drained_in):
         seen = replace(seen, is_drained=False, is_turn_again=True)
     return replace(seen, pause=pause_of_plan(session, digest))
 
