@@ -190,3 +190,4 @@ def _rule(
 
 warning: Final = partial(_rule, severity="warning")
 info: Final = partial(_rule, severity="info")
+"""What rules are decorated with, by their severity."""

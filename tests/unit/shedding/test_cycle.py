@@ -7,7 +7,7 @@ import pytest
 
 from conformance import codes
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
-from pulsar_advisor.shedding.cycle import LoadManagerOutcome, Surroundings, advance, carry_out, steady_state
+from pulsar_advisor.shedding.cycle import LoadManagerOutcome, Surroundings, carry_out, steady_state
 from pulsar_advisor.shedding.registry import load as load_shedder
 from unit.shedding.leader import broker, bundle, settings, unloads, view
 
@@ -33,7 +33,7 @@ def test_a_shedder_that_never_acts_gets_ten_cycles() -> None:
 
 def test_memory_of_earlier_snapshots_counts() -> None:
     shedder, view_of = load_shedder("AvgShedder"), view(BROKERS, BUNDLES)
-    memory = advance(shedder, view_of, settings(), shedder.Memory(), cycles=1)
+    _, memory = shedder.decide(view_of, settings(), shedder.Memory())
     assert steady_state(shedder, view_of, settings(), memory).acts_in_cycle == 1
 
 
