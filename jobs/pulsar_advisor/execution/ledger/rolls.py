@@ -240,6 +240,13 @@ def take_up(ledger: Ledger, roll: str) -> None:
             ledger.add_event(session, roll, _TAKEN_UP, _detail({}))
 
 
+def gone_on_again(session: Session, roll: str) -> Event | None:
+    """The last event by which a roll that was paused, or given up, goes on; None if there is none."""
+    again = Event.kind.in_((PAUSE_LIFTED, _TAKEN_UP))
+    events = select(Event).where(Event.digest == roll, Event.run_id.is_(None), again)
+    return session.scalars(events.order_by(Event.id.desc()).limit(1)).one_or_none()
+
+
 def plans_of_roll(session: Session, roll: str) -> tuple[str, ...]:
     """The digests of the plans of its turns, oldest first; the roll's own plan comes first."""
     return tuple(dict.fromkeys((roll, *(turn.plan for turn in _recorded(session, roll).turns if turn.plan))))

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger, recorded
+from pulsar_advisor.execution.ledger.rolls import gone_on_again
 from pulsar_advisor.execution.ledger.runs import STEP_SENT
 from pulsar_advisor.execution.ledger.tables import GUARD_EVENTS, OF_GUARDS, Event, Run
 
@@ -111,11 +112,12 @@ def stays_off(ledger: Ledger, cluster_name: str, setting: str) -> bool:
     return next((one.how for one in reversed(said) if one.setting == setting), "").startswith(LEFT_AS_IT_IS)
 
 
-def settled_at_ms(ledger: Ledger, cluster_name: str) -> int:
-    """From when on no earlier call can switch on again what is recorded as off on a cluster; 0 if none ever could.
+def settled_at_ms(ledger: Ledger, cluster_name: str, roll: str) -> int:
+    """From when on no earlier call can switch on again what is recorded as off on a roll's cluster; 0 if none ever could.
 
     Only the outcome of such calls is recorded, so one may be on its way where a setting was given back within
-    `MAY_ACT_MS` before it was switched off, or was still off since an earlier run.
+    `MAY_ACT_MS` before it was switched off, was still off since an earlier run, or is off since before a pause of the
+    roll was lifted, or the roll was taken up: until then, anybody may have restored it.
     """
     last: dict[str, Row[Any]] = {}
     settled: dict[str, int] = {}
@@ -128,7 +130,10 @@ def settled_at_ms(ledger: Ledger, cluster_name: str) -> int:
             )
             settled[setting] = row.at_ms + MAY_ACT_MS if row.kind == _SWITCHED_OFF and is_disturbed else 0
             last[setting] = row
-    return max(settled.values(), default=0)
+        again = gone_on_again(session, roll)
+    is_off = [row for row in last.values() if row.kind == _SWITCHED_OFF]
+    at_ms = again.at_ms + MAY_ACT_MS if again is not None and any(row.id < again.id for row in is_off) else 0
+    return max([at_ms, *settled.values()])
 
 
 def _of_guards(session: Session, cluster_name: str | None) -> Sequence[Row[Any]]:

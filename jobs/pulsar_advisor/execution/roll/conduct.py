@@ -188,7 +188,7 @@ def _settle_balancer(roll: Roll, seen: Progress) -> None:
 
     Raises `Refused` if the roll is to stop meanwhile.
     """
-    settled_ms = settled_at_ms(roll.ledger, roll.plan.identity.cluster_name)
+    settled_ms = settled_at_ms(roll.ledger, roll.plan.identity.cluster_name, roll.digest)
     reason = wait_until_settled(
         lambda: roll.ledger.now_ms() < settled_ms,
         "a call of an earlier run may still switch the cluster's own balancer on: waiting",

@@ -333,6 +333,41 @@ def test_no_broker_is_drained_before_a_late_call_of_an_earlier_run_can_not_switc
     assert is_off(cluster) == [True, True]
 
 
+def test_no_broker_is_drained_before_a_late_call_of_a_pause_that_is_over_can_not_switch_the_balancer_on_any_more(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster
+) -> None:
+    go_on(roll)
+    send = cluster.send
+
+    def hang(write: Override) -> Reply:
+        cluster.send = send  # type: ignore[method-assign]
+        cluster.later(100, lambda: cluster.overrides.pop(write.setting, None))
+        raise Killed
+
+    cluster.send = hang  # type: ignore[method-assign, assignment]
+    pause(ledger, roll.plan, OLIVE)
+    with pytest.raises(Killed):
+        mind_the_balancer(roll)
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)
+    with pytest.raises(Refused, match=f"{GUARDED[0]} is not overridden, as somebody, or another process"):
+        go_on(roll)
+    assert status_of(ledger, roll.plan).restart is None
+
+
+def test_after_a_pause_whose_balancer_was_long_back_no_such_call_is_waited_for(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster
+) -> None:
+    go_on(roll)
+    pause(ledger, roll.plan, OLIVE)
+    mind_the_balancer(roll)
+    cluster.time.pass_s(200)
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)
+    said: list[str] = []
+    go_on(replace(roll, progress=said.append))
+    assert roll.look().state == "drained"
+    assert not [line for line in said if "may still switch" in line]
+
+
 def test_whoever_stops_a_roll_need_not_wait_for_such_a_call(roll: Roll, ledger: Ledger, cluster: FakeCluster) -> None:
     approved(ledger, before := make_plan([unload_step(1, UPPER)]))
     run(before, ledger, cluster, guard=True)
