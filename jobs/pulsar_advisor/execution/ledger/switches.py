@@ -113,7 +113,7 @@ def stays_off(ledger: Ledger, cluster_name: str, setting: str) -> bool:
 
 
 def settled_at_ms(ledger: Ledger, cluster_name: str, roll: str) -> int:
-    """From when on no earlier call can switch on again what is recorded as off on a roll's cluster; 0 if none ever could.
+    """From when on no earlier call can switch on what is recorded as off on a roll's cluster; 0 if none ever could.
 
     Only the outcome of such calls is recorded, so one may be on its way where a setting was given back within
     `MAY_ACT_MS` before it was switched off, was still off since an earlier run, or is off since before a pause of the
