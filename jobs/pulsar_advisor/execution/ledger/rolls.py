@@ -100,8 +100,8 @@ class RecordedRoll:
     pause: str | None = None
     """Who asked for a pause, in words; None without a request, or once it was lifted."""
     is_turn_again: bool = False
-    """Whether the balancer was on, or another plan was carried out, since the broker was emptied: its turn is planned
-    again, and switches the balancer off."""
+    """Whether the balancer was on since the broker was emptied, or another plan's call was sent since its turn began:
+    its turn is planned again, and switches the balancer off."""
     is_given_up: bool = False
     """Whether whatever carried it on, such as a task, has ended, and nothing has taken it up since."""
 
@@ -120,13 +120,11 @@ def recorded_roll(ledger: Ledger, digest: str) -> RecordedRoll:
 
 def _recorded(session: Session, digest: str) -> RecordedRoll:
     kinds = (TURN_BEGUN, _DRAINED, _ANNOUNCED, _RESTARTED, _ENDED, _GIVEN_UP, _TAKEN_UP, PAUSE_LIFTED)
-    seen, drained_in = RecordedRoll(), 0
+    seen = RecordedRoll()
     for event in session.scalars(select(Event).where(Event.digest == digest, Event.kind.in_(kinds)).order_by(Event.id)):
         seen = _after(session, seen, event)
-        drained_in = event.id if event.kind == _DRAINED else drained_in
-    is_waiting = seen.is_drained and seen.announced is None and seen.ended is None
-    is_waiting = is_waiting and seen.turns[-1].broker not in seen.restarted
-    if is_waiting and _others_move(session, digest, seen.turns, drained_in):
+    is_waiting = seen.is_drained and seen.announced is None and seen.ended is None and seen.turn is not None
+    if is_waiting and _others_move(session, digest, seen.turns):
         seen = replace(seen, is_drained=False, is_turn_again=True)
     return replace(seen, pause=pause_of_plan(session, digest))
 
@@ -165,14 +163,15 @@ def _is_moved(session: Session, turns: Sequence[RollTurn], before: int) -> bool:
     return session.scalars(done.limit(1)).one_or_none() is not None
 
 
-def _others_move(session: Session, roll: str, turns: Sequence[RollTurn], after: int) -> bool:
-    """Whether another plan's call was sent to the roll's cluster after an event: one may run while the roll's approval
-    isn't in force.
+def _others_move(session: Session, roll: str, turns: Sequence[RollTurn]) -> bool:
+    """Whether another plan's call was sent to the roll's cluster since its last turn began.
+
+    One may run while the roll's approval isn't in force, also between the last look at the broker and its record.
     """
     cluster = select(PlanRecord.cluster_name).where(PlanRecord.digest == roll).scalar_subquery()
-    own = {roll, *(turn.plan for turn in turns if turn.plan)}
-    sent = select(Event.id).join(Run, Run.id == Event.run_id).where(Event.id > after, Event.kind == STEP_SENT)
-    of_others = sent.where(Run.cluster_name == cluster, Run.digest.not_in(own))
+    begun = select(func.max(Event.id)).where(Event.digest == roll, Event.kind == TURN_BEGUN).scalar_subquery()
+    sent = select(Event.id).join(Run, Run.id == Event.run_id).where(Event.id > begun, Event.kind == STEP_SENT)
+    of_others = sent.where(Run.cluster_name == cluster, Run.digest.not_in(_plans(roll, turns)))
     return session.scalars(of_others.limit(1)).one_or_none() is not None
 
 
@@ -249,7 +248,11 @@ def gone_on_again(session: Session, roll: str) -> Event | None:
 
 def plans_of_roll(session: Session, roll: str) -> tuple[str, ...]:
     """The digests of the plans of its turns, oldest first; the roll's own plan comes first."""
-    return tuple(dict.fromkeys((roll, *(turn.plan for turn in _recorded(session, roll).turns if turn.plan))))
+    return _plans(roll, _recorded(session, roll).turns)
+
+
+def _plans(roll: str, turns: Sequence[RollTurn]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((roll, *(turn.plan for turn in turns if turn.plan))))
 
 
 def active_run_of_roll(session: Session, roll: str) -> int | None:

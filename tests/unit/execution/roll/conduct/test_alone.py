@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
 from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.rolls import record_drained
+from pulsar_advisor.execution.roll import conduct
 from pulsar_advisor.execution.roll.conduct import Roll, go_on
 from pulsar_advisor.execution.roll.status import status_of, waits_for
 from pulsar_advisor.execution.roll.steering import announce
@@ -67,6 +70,27 @@ def test_a_drained_broker_is_drained_again_after_another_plan_that_began_while_t
         ledger,
         cluster,
     )
+    approved(ledger, roll.plan)
+    assert status_of(ledger, roll.plan).restart is None
+    cluster.time.pass_s(1)
+    go_on(roll)
+    assert (status_of(ledger, roll.plan).restart, cluster.owned_bundles(B1)) == (B1, frozenset())
+
+
+def test_a_drained_broker_is_drained_again_after_another_plan_that_ran_just_before_it_was_recorded_as_drained(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.overrides = dict.fromkeys(GUARDED, "false")
+    onto_it = make_plan([unload_step(bundle=LOWER, source=B2, destination=B1, namespace=BASKETS)])
+
+    def recorded_late(*drained: Any) -> bool:
+        withdraw(ledger, roll.digest, BOB)
+        run(approved(ledger, onto_it), ledger, cluster)
+        return record_drained(*drained)
+
+    with monkeypatch.context() as once:
+        once.setattr(conduct, "record_drained", recorded_late)
+        go_on(roll)
     approved(ledger, roll.plan)
     assert status_of(ledger, roll.plan).restart is None
     cluster.time.pass_s(1)
