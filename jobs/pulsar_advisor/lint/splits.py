@@ -122,7 +122,7 @@ def flow_splits_in_two(case: Case) -> Violation | None:
     """Every bundle above a limit can be split in two by flow_or_qps_equally_divide.
 
     It fills one child after the other up to the limits. The Extensible manager splits only if that makes two children,
-    so a bundle of more than twice a limit is split only if a single topic exceeds the limit.
+    so a bundle is split only if its topics, in the order of their hashes, fill just two.
     """
     settings = case.settings
     by_flow = settings.default_namespace_bundle_split_algorithm == _FLOW

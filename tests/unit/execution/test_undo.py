@@ -329,14 +329,21 @@ def test_a_plan_that_was_undone_is_not_carried_out_any_more(ledger: Ledger, clus
     assert not can_be_undone(plan, ledger)
 
 
-def test_an_undo_is_made_again_if_the_run_that_it_undoes_has_gone_on_since(
-    ledger: Ledger, cluster: FakeCluster
-) -> None:
+@pytest.fixture
+def halved(ledger: Ledger, cluster: FakeCluster) -> tuple[Plan, Plan]:
+    """A plan whose run was stopped half-way, and its approved undo."""
     plan = make_plan([unload_step(1), unload_step(2, UPPER, B1, B3)])
     ended_early = run(approved(ledger, plan), ledger, cluster, interruption=lambda: "stop" if cluster.effects else None)
     assert ended_early.outcome == "partial"
     undo = approved(ledger, propose_undo(plan, ledger, cluster))
     cluster.time.pass_s(1)
+    return plan, undo
+
+
+def test_an_undo_is_made_again_if_the_run_that_it_undoes_has_gone_on_since(
+    ledger: Ledger, cluster: FakeCluster, halved: tuple[Plan, Plan]
+) -> None:
+    plan, undo = halved
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
     with pytest.raises(Refused, match=f"step-002 of {digest_of(plan)} came after this undo: make it again with `undo`"):
         run(undo, ledger, cluster)
@@ -345,12 +352,9 @@ def test_an_undo_is_made_again_if_the_run_that_it_undoes_has_gone_on_since(
 
 
 def test_an_undo_sends_nothing_if_the_run_that_it_undoes_went_on_between_its_checks_and_its_start(
-    ledger: Ledger, cluster: FakeCluster
+    ledger: Ledger, cluster: FakeCluster, halved: tuple[Plan, Plan]
 ) -> None:
-    plan = make_plan([unload_step(1), unload_step(2, UPPER, B1, B3)])
-    run(approved(ledger, plan), ledger, cluster, interruption=lambda: "stop" if cluster.effects else None)
-    undo = approved(ledger, propose_undo(plan, ledger, cluster))
-    cluster.time.pass_s(1)
+    plan, undo = halved
     cluster.mistaken_once("migrating", lambda: run(plan, ledger, cluster, resume=True) and None)  # checked last
     with pytest.raises(Refused, match=f"nothing was sent: step-002 of {digest_of(plan)} came after this undo"):
         run(undo, ledger, cluster)
@@ -358,12 +362,9 @@ def test_an_undo_sends_nothing_if_the_run_that_it_undoes_went_on_between_its_che
 
 
 def test_a_plan_sends_nothing_more_if_it_was_undone_between_the_checks_and_its_resumption(
-    ledger: Ledger, cluster: FakeCluster
+    ledger: Ledger, cluster: FakeCluster, halved: tuple[Plan, Plan]
 ) -> None:
-    plan = make_plan([unload_step(1), unload_step(2, UPPER, B1, B3)])
-    run(approved(ledger, plan), ledger, cluster, interruption=lambda: "stop" if cluster.effects else None)
-    undo = approved(ledger, propose_undo(plan, ledger, cluster))
-    cluster.time.pass_s(1)
+    plan, undo = halved
     cluster.mistaken_once("migrating", lambda: run(undo, ledger, cluster) and None)  # checked last
     assert "has been undone since" in run(plan, ledger, cluster, resume=True).sentence
     assert set(cluster.owners.values()) == {B1}

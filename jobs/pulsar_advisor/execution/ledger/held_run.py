@@ -262,8 +262,9 @@ def require_not_withdrawn(session: Session, approval_id: int) -> None:
 
 def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
     active = ledger.all(select(Run).where(Run.cluster_name == cluster_name, Run.state == "active"))
-    if (run := next(iter(active), None)) is None:
+    if not active:
         return f"another run on cluster '{cluster_name}' was active a moment ago: try again"
+    run = active[0]
     if is_parked(run):
         return (
             f"run {run.id} of plan {run.digest} is parked on cluster '{cluster_name}': it goes on after its wait, "

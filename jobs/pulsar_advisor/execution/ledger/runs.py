@@ -90,9 +90,9 @@ def is_parked(run: Run, hold: Hold | None = None) -> bool:
 
 
 def abort_runs(ledger: Ledger, digest: str, person: Person, hold: Hold | None = None) -> Sequence[Run]:
-    """End every active or stopped run of a plan, or the one that nobody has taken over since somebody had this `hold`.
+    """End every active or stopped run of a plan; a process that holds one stops before its next call.
 
-    A process that holds one stops before its next call.
+    With a `hold`, only the run with that hold is ended, and only if no process has taken it over since.
     """
     held = () if hold is None else (Run.id == hold[0], Run.lease == hold[1])
     which = (Run.digest == digest, Run.state.in_(UNFINISHED), *held)

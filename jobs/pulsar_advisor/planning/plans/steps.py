@@ -42,9 +42,9 @@ def boundaries_of(state: ClusterState, namespace: int) -> tuple[int, ...]:
     return tuple(bounds.tolist())
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16)
 def _texts(boundaries: tuple[int, ...]) -> tuple[str, ...]:
-    """Cached, because each step of a namespace expects all of its boundaries."""
+    """Boundaries as Pulsar writes them. Cached, because each step of a namespace expects all of its boundaries."""
     return tuple(f"0x{bound:08x}" for bound in boundaries)
 
 
